@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Performance event gates: an event counts and samples only inside of windows
+ * that other events open and close.
+ *
+ *                     starter fires (or detach, CLEAR_GATE)
+ *             CLOSED ---------------------------------------> OPEN
+ *               ^                                              |
+ *               `----------------------------------------------'
+ *                     stopper fires (or a starter is attached)
+ *
+ * An event whose firing moves a gate is a trigger, an event that has a gate is
+ * a target, and an event may be both. gate_link.c ties them together; this
+ * file moves the gates and tells what they have let through.
+ *
+ * Each target has two states. perf_gate::depth is the one that its triggers ask
+ * for. It changes atomically in the context of the trigger, whatever the target
+ * is doing, so no transition is lost, and overflows of a target whose depth is
+ * 0 are dropped. perf_gate::acct is the state in force for counting. Moving it
+ * takes the event's count and running time at that instant and nothing else:
+ * the event stays on its PMU, so gating is exact on any PMU that can be read,
+ * and does not depend on what pmu::stop() does or how long it takes.
+ *
+ * Contexts:  A trigger fires wherever its event does, NMI included. Its targets
+ *            belong to the same context, so while the trigger runs on this CPU,
+ *            a target either runs here as well or does not count. The account is
+ *            moved at once if the PMU of the target can be read here, otherwise
+ *            in irq_work on the target's CPU. A target that is not running is
+ *            left alone: neither its count nor its running time moves, and
+ *            perf_gate_sched_in() settles it before it runs again.
+ * Lifetime:  A gate is allocated when its event becomes a trigger or a target
+ *            and is freed with it, after an RCU grace period. Links hold no
+ *            references.
+ * Locking:   perf_gate_mutex for links, inside of perf_event_context::mutex and
+ *            outside of perf_event_context::lock. The account is written only
+ *            on the CPU of the event, or under perf_event_context::lock while
+ *            the event runs nowhere; perf_gate::busy orders nested writers.
+ *            Firing takes no lock.
+ */
+
+#include <linux/perf_event.h>
+#include <linux/sched/clock.h>
+#include <linux/slab.h>
+
+#include "internal.h"
+#include "gate.h"
+
+/* On while a gate exists, so that nobody else pays. Off is not urgent. */
+DEFINE_STATIC_KEY_DEFERRED_FALSE(perf_gate_key, HZ);
+
+/* The PMU may be read: the event is on this CPU and fully there. */
+static bool perf_gate_readable(struct perf_event *event)
+{
+	lockdep_assert_irqs_disabled();
+
+	/*
+	 * Between the update of ->oncpu and the end of pmu::add() or pmu::del()
+	 * the event has no counter. That section runs with the PMU disabled.
+	 */
+	return READ_ONCE(event->oncpu) == smp_processor_id() &&
+	       !*this_cpu_ptr(event->pmu->pmu_disable_count);
+}
+
+static void perf_gate_publish(struct perf_gate *gate, struct perf_gate_acct acct)
+{
+	write_seqcount_latch_begin(&gate->latch);
+	gate->acct[0] = acct;
+	write_seqcount_latch(&gate->latch);
+	gate->acct[1] = acct;
+	write_seqcount_latch_end(&gate->latch);
+}
+
+/* Move the account until it has the state that the triggers ask for. */
+static void perf_gate_settle(struct perf_gate *gate, u64 now, bool read)
+{
+	struct perf_event *event = gate->event;
+	u64 enabled, running;
+
+	/* The instance that this one interrupted looks at the depth again. */
+	if (READ_ONCE(gate->busy))
+		return;
+
+	do {
+		WRITE_ONCE(gate->busy, 1);
+		barrier();
+		if (gate->acct[0].open != !!atomic_read(&gate->depth)) {
+			if (read)
+				event->pmu->read(event);
+			perf_event_times_at(event, now, &enabled, &running);
+			perf_gate_publish(gate, perf_gate_flip(&gate->acct[0],
+							       local64_read(&event->count),
+							       running));
+		}
+		/* Whoever interrupts from here on settles by itself. */
+		barrier();
+		WRITE_ONCE(gate->busy, 0);
+		barrier();
+	} while (gate->acct[0].open != !!atomic_read(&gate->depth));
+}
+
+/*
+ * The user page tells its reader where the counter is and what to add to it.
+ * NMIs must not write it, they could interrupt a writer.
+ */
+static void perf_gate_update_userpage(struct perf_gate *gate)
+{
+	if (!gate->event->rb)
+		return;
+
+	if (in_nmi())
+		irq_work_queue(&gate->work);
+	else
+		perf_event_update_userpage(gate->event);
+}
+
+static void perf_gate_work(struct irq_work *work)
+{
+	struct perf_gate *gate = container_of(work, struct perf_gate, work);
+
+	/* If the event went elsewhere, it was settled on arrival. */
+	if (!perf_gate_readable(gate->event))
+		return;
+
+	perf_gate_settle(gate, local_clock(), true);
+	perf_gate_update_userpage(gate);
+}
+
+/*
+ * Bring the account of a gate whose depth changed up to date, or see to it that
+ * somebody does. With @direct, interrupts were on when the trigger fired, so
+ * this CPU is not inside of any PMU driver.
+ */
+static void perf_gate_kick(struct perf_gate *gate, bool direct, u64 now)
+{
+	struct perf_event *event = gate->event;
+	int cpu = READ_ONCE(event->oncpu);
+
+	if (cpu < 0)
+		return;
+
+	if (cpu != smp_processor_id()) {
+		/*
+		 * A tracepoint that was delivered to another task, under the
+		 * lock of its context: the event cannot move meanwhile.
+		 */
+		if (!in_nmi())
+			irq_work_queue_on(&gate->work, cpu);
+		return;
+	}
+
+	if (!perf_gate_readable(event) ||
+	    !(direct || event->pmu->capabilities & PERF_PMU_CAP_GATE_NMI)) {
+		irq_work_queue(&gate->work);
+		return;
+	}
+
+	perf_gate_settle(gate, now, true);
+	perf_gate_update_userpage(gate);
+}
+
+/* Apply a trigger's role. Return whether the gate is to open or to close. */
+static bool perf_gate_step(struct perf_gate *gate, unsigned int role)
+{
+	bool nest = gate->event->attr.gate_nest;
+	int old = atomic_read(&gate->depth);
+	int new;
+
+	do {
+		new = perf_gate_next(old, role, nest);
+		if (new == old)
+			return false;
+	} while (!atomic_try_cmpxchg(&gate->depth, &old, new));
+
+	if (!old)
+		atomic64_inc(&gate->nr_opened);
+
+	return !old || !new;
+}
+
+/**
+ * __perf_gate_fire() - An event occurred or overflowed: move its targets' gates
+ * @event:	The event, which need not be a trigger
+ * @pass:	PERF_GATE_BEFORE, PERF_GATE_AFTER or both
+ *
+ * An event that is not running or whose own gate is closed does not fire.
+ *
+ * Context: Any, with preemption disabled. Takes no locks. Interrupts are off
+ *          for at most PERF_GATE_MAX_LINKS reads of a PMU.
+ */
+void __perf_gate_fire(struct perf_event *event, unsigned int pass)
+{
+	struct perf_gate *gate = event->gate;
+	bool direct = !irqs_disabled();
+	struct perf_gate_link *link;
+	u64 now = 0;
+
+	if (list_empty(&gate->links))
+		return;
+
+	guard(irqsave)();
+	guard(rcu)();
+
+	if (event->state != PERF_EVENT_STATE_ACTIVE || !atomic_read(&gate->depth))
+		return;
+
+	list_for_each_entry_rcu(link, &gate->links, node) {
+		unsigned int role = READ_ONCE(link->role);
+
+		if (!(pass & BIT(role)) || !perf_gate_step(link->target, role))
+			continue;
+
+		/* One instant for all targets of this firing. */
+		if (!now)
+			now = local_clock();
+		perf_gate_kick(link->target, direct, now);
+	}
+}
+
+/**
+ * __perf_gate_sched_in() - Settle the gate of an event that starts to run
+ * @event:	Event that has a gate and whose pmu::add() is about to be called
+ *
+ * Context: CPU of the event, interrupts off, perf_event_context::lock held,
+ *          PMU of the event disabled.
+ */
+void __perf_gate_sched_in(struct perf_event *event)
+{
+	lockdep_assert_held(&event->ctx->lock);
+
+	perf_gate_settle(event->gate, local_clock(), false);
+}
+
+/**
+ * __perf_gate_count() - The count of an event inside of its windows
+ * @event:	Event that has a gate
+ *
+ * Context: Any.
+ * Return: The count, without those of inherited events.
+ */
+u64 __perf_gate_count(struct perf_event *event)
+{
+	struct perf_gate *gate = event->gate;
+	const struct perf_gate_acct *acct;
+	unsigned int seq;
+	u64 count;
+
+	do {
+		seq = read_seqcount_latch(&gate->latch);
+		acct = &gate->acct[seq & 1];
+		count = perf_gate_inside(acct, local64_read(&event->count),
+					 acct->count);
+	} while (read_seqcount_latch_retry(&gate->latch, seq));
+
+	return count;
+}
+
+/**
+ * __perf_gate_time() - The time that the gate of a running event was open
+ * @event:	Event that has a gate
+ * @running:	Running time of the event that the caller reports beside it
+ *
+ * Context: Any on the CPU of the event, else perf_event_context::lock held.
+ * Return: ns, at most @running.
+ */
+u64 __perf_gate_time(struct perf_event *event, u64 running)
+{
+	struct perf_gate *gate = event->gate;
+	const struct perf_gate_acct *acct;
+	u64 enabled, total, inside;
+	unsigned int seq;
+
+	/*
+	 * @running may be older than the latest opening. A time that is taken
+	 * here is not, and what it has in excess of @running is cut off.
+	 */
+	do {
+		seq = read_seqcount_latch(&gate->latch);
+		acct = &gate->acct[seq & 1];
+		perf_event_times_at(event, local_clock(), &enabled, &total);
+		inside = perf_gate_inside(acct, total, acct->running);
+	} while (read_seqcount_latch_retry(&gate->latch, seq));
+
+	return min(inside, running);
+}
+
+static void __perf_gate_set(struct perf_event *event,
+			    struct perf_cpu_context *cpuctx,
+			    struct perf_event_context *ctx, void *info)
+{
+	struct perf_gate *gate = event->gate;
+	bool open = *(bool *)info;
+
+	if (!atomic_xchg(&gate->depth, open) && open)
+		atomic64_inc(&gate->nr_opened);
+
+	if (perf_gate_readable(event)) {
+		perf_gate_settle(gate, local_clock(), true);
+		perf_gate_update_userpage(gate);
+	}
+}
+
+/**
+ * perf_gate_set() - Open or close a gate from process context
+ * @gate:	Gate of an event
+ * @open:	The state that it is to have
+ *
+ * The gate of an event whose task is gone keeps its state.
+ *
+ * Context: Process context, perf_event_context::mutex of the event held.
+ */
+void perf_gate_set(struct perf_gate *gate, bool open)
+{
+	event_function_call(gate->event, __perf_gate_set, &open);
+}
+
+static void perf_gate_zero(struct perf_event *event)
+{
+	struct perf_gate *gate = event->gate;
+	struct perf_gate_acct acct;
+
+	/* A firing that interrupts this leaves the account alone. */
+	WRITE_ONCE(gate->busy, 1);
+	barrier();
+	acct = gate->acct[0];
+	acct.count = 0;
+	local64_set(&event->count, 0);
+	perf_gate_publish(gate, acct);
+	barrier();
+	WRITE_ONCE(gate->busy, 0);
+	barrier();
+}
+
+static void __perf_gate_zero(struct perf_event *event,
+			     struct perf_cpu_context *cpuctx,
+			     struct perf_event_context *ctx, void *info)
+{
+	bool *done = info;
+
+	if (perf_gate_readable(event)) {
+		event->pmu->read(event);
+		perf_gate_zero(event);
+		perf_gate_settle(event->gate, local_clock(), true);
+		perf_gate_update_userpage(event->gate);
+	} else {
+		perf_gate_zero(event);
+	}
+	*done = true;
+}
+
+/**
+ * __perf_gate_reset() - Set the count of an event to zero
+ * @event:	Event that has a gate
+ *
+ * Its times and the number of its windows stay, like time_running does.
+ *
+ * Context: Process context, perf_event_context::mutex held.
+ */
+void __perf_gate_reset(struct perf_event *event)
+{
+	bool done = false;
+
+	event_function_call(event, __perf_gate_zero, &done);
+	/* The task is gone, and with it all that could count or fire. */
+	if (!done)
+		perf_gate_zero(event);
+}
+
+/**
+ * perf_gate_alloc() - Allocate the gate of an event, which is open
+ * @event:	The event
+ *
+ * The caller attaches it to the event, or gives it to perf_gate_free().
+ *
+ * Context: Process context, neither cpu_hotplug_lock nor any
+ *          perf_event_context::mutex held.
+ * Return: The gate, NULL without memory.
+ */
+struct perf_gate *perf_gate_alloc(struct perf_event *event)
+{
+	struct perf_gate *gate = kzalloc(sizeof(*gate), GFP_KERNEL);
+
+	if (!gate)
+		return NULL;
+
+	gate->event = event;
+	INIT_LIST_HEAD(&gate->links);
+	atomic_set(&gate->depth, 1);
+	seqcount_latch_init(&gate->latch);
+	gate->acct[0].open = true;
+	gate->acct[1].open = true;
+	gate->work = IRQ_WORK_INIT_HARD(perf_gate_work);
+	static_branch_deferred_inc(&perf_gate_key);
+
+	return gate;
+}
+
+/**
+ * perf_gate_free() - Free a gate that no event got
+ * @gate:	The gate or NULL
+ *
+ * Context: Process context.
+ */
+void perf_gate_free(struct perf_gate *gate)
+{
+	if (!gate)
+		return;
+
+	static_branch_slow_dec_deferred(&perf_gate_key);
+	kfree(gate);
+}
+
+/**
+ * perf_gate_init() - Give a new event the gate that its attributes ask for
+ * @event:	Event that nobody else knows
+ *
+ * Context: Process context, as perf_gate_alloc().
+ * Return: 0, -EOPNOTSUPP for an AUX area event, -ENOMEM.
+ */
+int perf_gate_init(struct perf_event *event)
+{
+	if (event->parent || !event->attr.start_paused)
+		return 0;
+
+	if (has_aux(event))
+		return -EOPNOTSUPP;
+
+	event->gate = perf_gate_alloc(event);
+	if (!event->gate)
+		return -ENOMEM;
+
+	atomic_set(&event->gate->depth, 0);
+	event->gate->acct[0].open = false;
+	event->gate->acct[1].open = false;
+
+	return 0;
+}
+
+/**
+ * __perf_gate_release() - Let go of the gate of an event that is being freed
+ * @event:	Event that has a gate and is in no context any more
+ *
+ * The memory stays until perf_gate_free_rcu().
+ *
+ * Context: Process context. Takes perf_gate_mutex.
+ */
+void __perf_gate_release(struct perf_event *event)
+{
+	__perf_gate_sever(event);
+	/* Queued only for running events, and this one will not run again. */
+	irq_work_sync(&event->gate->work);
+	static_branch_slow_dec_deferred(&perf_gate_key);
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _KERNEL_EVENTS_GATE_H
+#define _KERNEL_EVENTS_GATE_H
+
+#include <linux/atomic.h>
+#include <linux/bits.h>
+#include <linux/irq_work.h>
+#include <linux/jump_label_ratelimit.h>
+#include <linux/list.h>
+#include <linux/perf_event.h>
+#include <linux/rcupdate.h>
+#include <linux/seqlock.h>
+
+/*
+ * What a trigger is to a target. One event that is both starter and stopper
+ * of the same target toggles its gate.
+ */
+#define PERF_GATE_STARTER	1U
+#define PERF_GATE_STOPPER	2U
+#define PERF_GATE_TOGGLE	(PERF_GATE_STARTER | PERF_GATE_STOPPER)
+
+/*
+ * A stopper acts before the work that its trigger does at an overflow, a
+ * starter after it, so that this work stays outside of the window. Each pass
+ * is the set of the roles that act in it.
+ */
+#define PERF_GATE_BEFORE	BIT(PERF_GATE_STOPPER)
+#define PERF_GATE_AFTER		(BIT(PERF_GATE_STARTER) | BIT(PERF_GATE_TOGGLE))
+
+/* Bounds the work of one firing, which runs with interrupts off. */
+#define PERF_GATE_MAX_LINKS	64
+
+struct perf_event_context;
+
+/**
+ * struct perf_gate_acct - What the windows of a gate have let through
+ * @count:	Open: the part of the event's count that lies outside of the
+ *		windows. Closed: the part that lies inside.
+ * @running:	The same for the event's running time in ns
+ * @open:	Which of the two it is
+ *
+ * A flip subtracts both parts from the totals, so opening and closing are the
+ * same operation.
+ */
+struct perf_gate_acct {
+	u64			count;
+	u64			running;
+	bool			open;
+};
+
+/**
+ * struct perf_gate - An event's part in gating, as trigger, target or both
+ * @event:	The event
+ * @links:	As trigger: its links, by perf_gate_link::node; RCU
+ * @nr_links:	As trigger: the number of @links
+ * @starter:	As target: the link of its starter
+ * @stopper:	As target: the link of its stopper
+ * @depth:	As target: the state that the triggers ask for; open if not 0,
+ *		and above 1 only with attr.gate_nest
+ * @busy:	As target: perf_gate_settle() is at work on the event's CPU
+ * @latch:	As target: lets readers in any context see a whole @acct
+ * @acct:	As target: the state that is in force
+ * @nr_opened:	As target: how often @depth left 0
+ * @work:	As target: settles where the trigger could not
+ *
+ * @links, @nr_links, @starter and @stopper change under perf_gate_mutex.
+ */
+struct perf_gate {
+	struct perf_event	*event;
+	struct list_head	links;
+	unsigned int		nr_links;
+	struct perf_gate_link	*starter;
+	struct perf_gate_link	*stopper;
+	atomic_t		depth;
+	int			busy;
+	seqcount_latch_t	latch;
+	struct perf_gate_acct	acct[2];
+	atomic64_t		nr_opened;
+	struct irq_work		work;
+};
+
+/**
+ * struct perf_gate_link - A trigger's hold on a target
+ * @node:	In perf_gate::links of the trigger
+ * @trigger:	The gate of the event that fires
+ * @target:	The gate that moves
+ * @role:	PERF_GATE_STARTER, PERF_GATE_STOPPER or both
+ * @rcu:	A firing may still walk over a link that is gone
+ *
+ * A link holds no reference on either event. It goes when the first of them
+ * is freed.
+ */
+struct perf_gate_link {
+	struct list_head	node;
+	struct perf_gate	*trigger;
+	struct perf_gate	*target;
+	unsigned int		role;
+	struct rcu_head		rcu;
+};
+
+/**
+ * perf_gate_next() - The depth of a gate after a trigger fired
+ * @depth:	Depth before it fired, 0 for a closed gate
+ * @role:	Role of the trigger
+ * @nest:	Starters and stoppers nest
+ *
+ * Context: Any, without side effects.
+ * Return: The new depth.
+ */
+static inline int perf_gate_next(int depth, unsigned int role, bool nest)
+{
+	switch (role) {
+	case PERF_GATE_STARTER:
+		return nest && depth && depth < INT_MAX ? depth + 1 : depth ?: 1;
+	case PERF_GATE_STOPPER:
+		return nest && depth ? depth - 1 : 0;
+	case PERF_GATE_TOGGLE:
+		return !depth;
+	default:
+		return depth;
+	}
+}
+
+/**
+ * perf_gate_flip() - The account of a gate that moves to its other state
+ * @acct:	Account before the move
+ * @count:	Count of the event at the move
+ * @running:	Running time of the event at the move in ns
+ *
+ * Context: Any, without side effects.
+ * Return: The account after the move.
+ */
+static inline struct perf_gate_acct
+perf_gate_flip(const struct perf_gate_acct *acct, u64 count, u64 running)
+{
+	return (struct perf_gate_acct) {
+		.count		= count - acct->count,
+		.running	= running - acct->running,
+		.open		= !acct->open,
+	};
+}
+
+/**
+ * perf_gate_inside() - The part of a total that lies inside of the windows
+ * @acct:	Account of the gate
+ * @total:	Total of the event
+ * @part:	The member of @acct that belongs to @total
+ *
+ * Context: Any, without side effects.
+ * Return: What the event's user is to see.
+ */
+static inline u64
+perf_gate_inside(const struct perf_gate_acct *acct, u64 total, u64 part)
+{
+	return acct->open ? total - part : part;
+}
+
+#ifdef CONFIG_PERF_EVENTS_GATE
+
+extern struct static_key_false_deferred perf_gate_key;
+
+void __perf_gate_fire(struct perf_event *event, unsigned int pass);
+void __perf_gate_sched_in(struct perf_event *event);
+u64 __perf_gate_count(struct perf_event *event);
+u64 __perf_gate_time(struct perf_event *event, u64 running);
+void __perf_gate_reset(struct perf_event *event);
+void __perf_gate_release(struct perf_event *event);
+void __perf_gate_sever(struct perf_event *event);
+
+struct perf_gate *perf_gate_alloc(struct perf_event *event);
+void perf_gate_free(struct perf_gate *gate);
+void perf_gate_set(struct perf_gate *gate, bool open);
+int perf_gate_init(struct perf_event *event);
+long perf_gate_ioctl(struct perf_event *event, unsigned int cmd,
+		     unsigned long arg);
+
+/* The gate of @event if it has one, at the cost of a NOP while nobody gates. */
+static __always_inline struct perf_gate *perf_gate_of(struct perf_event *event)
+{
+	if (!static_branch_unlikely(&perf_gate_key.key))
+		return NULL;
+
+	return READ_ONCE(event->gate);
+}
+
+/* An occurrence of @event, or a part of it as PERF_GATE_{BEFORE,AFTER}. */
+static __always_inline void
+perf_gate_fire(struct perf_event *event, unsigned int pass)
+{
+	if (perf_gate_of(event))
+		__perf_gate_fire(event, pass);
+}
+
+/* The overflows of @event are to be dropped. */
+static __always_inline bool perf_gate_closed(struct perf_event *event)
+{
+	struct perf_gate *gate = perf_gate_of(event);
+
+	return gate && !atomic_read(&gate->depth);
+}
+
+/* The user page of @event must not tell which counter it has. */
+static __always_inline bool perf_gate_hides_index(struct perf_event *event)
+{
+	struct perf_gate *gate = perf_gate_of(event);
+
+	return gate && !READ_ONCE(gate->acct[0].open);
+}
+
+static __always_inline void perf_gate_sched_in(struct perf_event *event)
+{
+	if (perf_gate_of(event))
+		__perf_gate_sched_in(event);
+}
+
+static __always_inline u64 perf_gate_count(struct perf_event *event)
+{
+	if (perf_gate_of(event))
+		return __perf_gate_count(event);
+
+	return local64_read(&event->count);
+}
+
+static __always_inline u64 perf_gate_time(struct perf_event *event, u64 running)
+{
+	if (perf_gate_of(event))
+		return __perf_gate_time(event, running);
+
+	return running;
+}
+
+static __always_inline u64 perf_gate_nr_opened(struct perf_event *event)
+{
+	struct perf_gate *gate = perf_gate_of(event);
+
+	return gate ? atomic64_read(&gate->nr_opened) : 0;
+}
+
+static __always_inline bool perf_gate_reset(struct perf_event *event)
+{
+	if (!perf_gate_of(event))
+		return false;
+
+	__perf_gate_reset(event);
+	return true;
+}
+
+/* Not behind the static key: it is this that lets go of it. */
+static inline void perf_gate_release(struct perf_event *event)
+{
+	if (event->gate)
+		__perf_gate_release(event);
+}
+
+static inline void perf_gate_sever(struct perf_event *event)
+{
+	if (event->gate)
+		__perf_gate_sever(event);
+}
+
+static inline void perf_gate_free_rcu(struct perf_event *event)
+{
+	kfree(event->gate);
+}
+
+#else /* !CONFIG_PERF_EVENTS_GATE */
+
+static inline void perf_gate_fire(struct perf_event *event, unsigned int pass) { }
+static inline bool perf_gate_closed(struct perf_event *event) { return false; }
+static inline bool perf_gate_hides_index(struct perf_event *event) { return false; }
+static inline void perf_gate_sched_in(struct perf_event *event) { }
+static inline u64 perf_gate_time(struct perf_event *event, u64 running) { return running; }
+static inline u64 perf_gate_nr_opened(struct perf_event *event) { return 0; }
+static inline bool perf_gate_reset(struct perf_event *event) { return false; }
+static inline int perf_gate_init(struct perf_event *event) { return 0; }
+static inline void perf_gate_release(struct perf_event *event) { }
+static inline void perf_gate_sever(struct perf_event *event) { }
+static inline void perf_gate_free_rcu(struct perf_event *event) { }
+
+static inline u64 perf_gate_count(struct perf_event *event)
+{
+	return local64_read(&event->count);
+}
+
+static inline long perf_gate_ioctl(struct perf_event *event, unsigned int cmd,
+				   unsigned long arg)
+{
+	return -ENOTTY;
+}
+
+#endif /* CONFIG_PERF_EVENTS_GATE */
+
+#define PERF_FORMAT_GATE	(PERF_FORMAT_GATE_TIME | PERF_FORMAT_GATE_COUNT)
+
+/* What attr asks of gating is there. */
+static inline int perf_gate_check_attr(const struct perf_event_attr *attr)
+{
+	if (!attr->start_paused && !attr->gate_nest &&
+	    !(attr->read_format & PERF_FORMAT_GATE))
+		return 0;
+
+	if (!IS_ENABLED(CONFIG_PERF_EVENTS_GATE))
+		return -EINVAL;
+
+	return attr->inherit ? -EOPNOTSUPP : 0;
+}
+
+/*
+ * Append to a read(2) entry of @event what its reader's @read_format asks for;
+ * @running is the running time that the same reader sees.
+ */
+static inline int perf_gate_values(struct perf_event *event, u64 read_format,
+				   u64 running, u64 *values)
+{
+	int n = 0;
+
+	if (read_format & PERF_FORMAT_GATE_TIME)
+		values[n++] = perf_gate_time(event, running);
+	if (read_format & PERF_FORMAT_GATE_COUNT)
+		values[n++] = perf_gate_nr_opened(event);
+
+	return n;
+}
+
+#endif /* _KERNEL_EVENTS_GATE_H */

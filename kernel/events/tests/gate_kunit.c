@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of performance event gates.
+ */
+
+#include <kunit/test.h>
+#include <linux/limits.h>
+#include <linux/perf_event.h>
+#include <linux/preempt.h>
+#include <linux/prandom.h>
+#include <linux/slab.h>
+
+#include "../internal.h"
+#include "../gate.h"
+
+struct next_row {
+	const char	*name;
+	int		depth;
+	unsigned int	role;
+	bool		nest;
+	int		want;
+};
+
+static const struct next_row next_rows[] = {
+	{ "starter opens",		0, PERF_GATE_STARTER, false, 1 },
+	{ "open stays open",		1, PERF_GATE_STARTER, false, 1 },
+	{ "stopper closes",		1, PERF_GATE_STOPPER, false, 0 },
+	{ "closed stays closed",	0, PERF_GATE_STOPPER, false, 0 },
+	{ "toggle opens",		0, PERF_GATE_TOGGLE, false, 1 },
+	{ "toggle closes",		1, PERF_GATE_TOGGLE, false, 0 },
+	{ "nested starter opens",	0, PERF_GATE_STARTER, true, 1 },
+	{ "nested starter deepens",	1, PERF_GATE_STARTER, true, 2 },
+	{ "inner stopper keeps open",	2, PERF_GATE_STOPPER, true, 1 },
+	{ "outer stopper closes",	1, PERF_GATE_STOPPER, true, 0 },
+	{ "stopper without starter",	0, PERF_GATE_STOPPER, true, 0 },
+	{ "depth does not wrap",	INT_MAX, PERF_GATE_STARTER, true, INT_MAX },
+	{ "link without a role",	1, 0, false, 1 },
+};
+
+static void next_row_name(const struct next_row *row, char *desc)
+{
+	strscpy(desc, row->name, KUNIT_PARAM_DESC_SIZE);
+}
+KUNIT_ARRAY_PARAM(next, next_rows, next_row_name);
+
+static void depth_follows_the_triggers(struct kunit *test)
+{
+	const struct next_row *row = test->param_value;
+
+	KUNIT_EXPECT_EQ(test, perf_gate_next(row->depth, row->role, row->nest),
+			row->want);
+}
+
+static u64 inside_count(const struct perf_gate_acct *acct, u64 total)
+{
+	return perf_gate_inside(acct, total, acct->count);
+}
+
+static void fresh_gate_hides_nothing(struct kunit *test)
+{
+	const struct perf_gate_acct acct = { .open = true };
+
+	KUNIT_EXPECT_EQ(test, inside_count(&acct, 0), 0);
+	KUNIT_EXPECT_EQ(test, inside_count(&acct, 42), 42);
+	KUNIT_EXPECT_EQ(test, inside_count(&acct, U64_MAX), U64_MAX);
+}
+
+static void closed_gate_keeps_what_it_let_through(struct kunit *test)
+{
+	struct perf_gate_acct acct = { .open = true };
+
+	acct = perf_gate_flip(&acct, 100, 1000);
+	KUNIT_EXPECT_FALSE(test, acct.open);
+	KUNIT_EXPECT_EQ(test, inside_count(&acct, 100), 100);
+	KUNIT_EXPECT_EQ(test, inside_count(&acct, 5000), 100);
+	KUNIT_EXPECT_EQ(test, perf_gate_inside(&acct, 9000, acct.running), 1000);
+
+	acct = perf_gate_flip(&acct, 5000, 9000);
+	KUNIT_EXPECT_TRUE(test, acct.open);
+	KUNIT_EXPECT_EQ(test, inside_count(&acct, 5000), 100);
+	KUNIT_EXPECT_EQ(test, inside_count(&acct, 5007), 107);
+	KUNIT_EXPECT_EQ(test, perf_gate_inside(&acct, 9070, acct.running), 1070);
+}
+
+static void window_without_occurrence_adds_nothing(struct kunit *test)
+{
+	struct perf_gate_acct acct = { .open = false };
+
+	acct = perf_gate_flip(&acct, 77, 88);
+	acct = perf_gate_flip(&acct, 77, 88);
+	KUNIT_EXPECT_FALSE(test, acct.open);
+	KUNIT_EXPECT_EQ(test, inside_count(&acct, 1000), 0);
+	KUNIT_EXPECT_EQ(test, perf_gate_inside(&acct, 1000, acct.running), 0);
+}
+
+/* Totals may wrap: only differences matter. */
+static void account_agrees_with_a_sum_of_windows(struct kunit *test)
+{
+	struct perf_gate_acct acct = { .open = true };
+	u64 total = U64_MAX - 5000, sum = total;
+	struct rnd_state rnd;
+	int i;
+
+	prandom_seed_state(&rnd, 20090323);
+	for (i = 0; i < 100000; i++) {
+		u32 n = prandom_u32_state(&rnd) % 100;
+
+		total += n;
+		if (acct.open)
+			sum += n;
+		if (prandom_u32_state(&rnd) & 1)
+			acct = perf_gate_flip(&acct, total, total);
+		if (inside_count(&acct, total) != sum)
+			break;
+	}
+	KUNIT_EXPECT_EQ_MSG(test, i, 100000, "differs after step %d", i);
+}
+
+/* Two events that run on this CPU, the first of them starter of the second. */
+struct pair {
+	struct perf_event	*trigger;
+	struct perf_event	*target;
+	struct perf_gate_link	*link;
+};
+
+static struct perf_event *running_event(struct kunit *test, int cpu, u64 config)
+{
+	struct perf_event_attr attr = {
+		.type	= PERF_TYPE_SOFTWARE,
+		.size	= sizeof(attr),
+		.config	= config,
+		.pinned	= 1,
+	};
+	struct perf_event *event;
+
+	event = perf_event_create_kernel_counter(&attr, cpu, NULL, NULL, NULL);
+	if (IS_ERR(event))
+		return NULL;
+
+	event->gate = perf_gate_alloc(event);
+	if (!event->gate) {
+		perf_event_release_kernel(event);
+		return NULL;
+	}
+	KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
+
+	return event;
+}
+
+static int pair_init_target(struct kunit *test, u64 config)
+{
+	struct pair *pair = kunit_kzalloc(test, sizeof(*pair), GFP_KERNEL);
+	int cpu;
+
+	test->priv = pair;
+	if (!pair)
+		return -ENOMEM;
+
+	migrate_disable();
+	cpu = smp_processor_id();
+	pair->trigger = running_event(test, cpu, PERF_COUNT_SW_DUMMY);
+	pair->target = running_event(test, cpu, config);
+	pair->link = kzalloc(sizeof(*pair->link), GFP_KERNEL);
+	if (!pair->trigger || !pair->target || !pair->link)
+		return -ENOMEM;
+
+	pair->link->trigger = pair->trigger->gate;
+	pair->link->target = pair->target->gate;
+	pair->link->role = PERF_GATE_STARTER;
+	pair->target->gate->starter = pair->link;
+	pair->trigger->gate->nr_links = 1;
+	list_add_tail_rcu(&pair->link->node, &pair->trigger->gate->links);
+
+	atomic_set(&pair->target->gate->depth, 0);
+	pair->target->gate->acct[0].open = false;
+	pair->target->gate->acct[1].open = false;
+
+	return 0;
+}
+
+static int pair_init(struct kunit *test)
+{
+	return pair_init_target(test, PERF_COUNT_SW_DUMMY);
+}
+
+/* A clock whose pmu::read() is not to be called from everywhere. */
+static int clock_pair_init(struct kunit *test)
+{
+	return pair_init_target(test, PERF_COUNT_SW_TASK_CLOCK);
+}
+
+/* Freeing the events frees the link, if they have come to be linked. */
+static void pair_exit(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+
+	if (!pair)
+		return;
+
+	if (!pair->trigger || !pair->target)
+		kfree(pair->link);
+	if (pair->trigger)
+		perf_event_release_kernel(pair->trigger);
+	if (pair->target)
+		perf_event_release_kernel(pair->target);
+	migrate_enable();
+}
+
+static void fire(struct pair *pair, unsigned int role)
+{
+	preempt_disable();
+	pair->link->role = role;
+	__perf_gate_fire(pair->trigger, PERF_GATE_BEFORE | PERF_GATE_AFTER);
+	preempt_enable();
+}
+
+static void window_holds_what_is_counted_in_it(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+	struct perf_event *target = pair->target;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		local64_add(5, &target->count);
+		fire(pair, PERF_GATE_STARTER);
+		local64_add(3, &target->count);
+		fire(pair, PERF_GATE_STOPPER);
+	}
+
+	KUNIT_EXPECT_EQ(test, local64_read(&target->count), 8000);
+	KUNIT_EXPECT_EQ(test, perf_gate_count(target), 3000);
+	KUNIT_EXPECT_EQ(test, perf_gate_nr_opened(target), 1000);
+}
+
+static void open_on_open_is_no_opening(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+
+	fire(pair, PERF_GATE_STARTER);
+	fire(pair, PERF_GATE_STARTER);
+	KUNIT_EXPECT_EQ(test, perf_gate_nr_opened(pair->target), 1);
+	KUNIT_EXPECT_FALSE(test, perf_gate_closed(pair->target));
+}
+
+/* What an NMI does that arrives while its target's gate is being moved. */
+static void firing_inside_of_a_settle_is_not_lost(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+	struct perf_gate *gate = pair->target->gate;
+
+	gate->busy = 1;
+	fire(pair, PERF_GATE_STARTER);
+	KUNIT_EXPECT_FALSE(test, gate->acct[0].open);
+	KUNIT_EXPECT_FALSE(test, perf_gate_closed(pair->target));
+	gate->busy = 0;
+	/* Stand in for the interrupted instance, which looks at the depth again. */
+	irq_work_queue(&gate->work);
+	irq_work_sync(&gate->work);
+	KUNIT_EXPECT_TRUE(test, gate->acct[0].open);
+}
+
+static void window_that_collapses_counts_once_and_holds_nothing(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+	struct perf_gate *gate = pair->target->gate;
+
+	gate->busy = 1;
+	fire(pair, PERF_GATE_STARTER);
+	local64_add(9, &pair->target->count);
+	fire(pair, PERF_GATE_STOPPER);
+	gate->busy = 0;
+
+	KUNIT_EXPECT_EQ(test, perf_gate_count(pair->target), 0);
+	KUNIT_EXPECT_EQ(test, perf_gate_nr_opened(pair->target), 1);
+	KUNIT_EXPECT_TRUE(test, perf_gate_closed(pair->target));
+}
+
+static void closed_trigger_does_not_fire(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+
+	atomic_set(&pair->trigger->gate->depth, 0);
+	fire(pair, PERF_GATE_STARTER);
+	KUNIT_EXPECT_TRUE(test, perf_gate_closed(pair->target));
+	KUNIT_EXPECT_EQ(test, perf_gate_nr_opened(pair->target), 0);
+}
+
+static void disabled_trigger_does_not_fire(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+
+	perf_event_disable(pair->trigger);
+	fire(pair, PERF_GATE_STARTER);
+	KUNIT_EXPECT_TRUE(test, perf_gate_closed(pair->target));
+}
+
+static void firing_is_latched_while_the_target_is_off(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+	struct perf_event *target = pair->target;
+
+	perf_event_disable(target);
+	fire(pair, PERF_GATE_STARTER);
+	KUNIT_EXPECT_FALSE(test, target->gate->acct[0].open);
+	perf_event_enable(target);
+	KUNIT_EXPECT_TRUE(test, target->gate->acct[0].open);
+
+	local64_add(4, &target->count);
+	KUNIT_EXPECT_EQ(test, perf_gate_count(target), 4);
+}
+
+static void severed_target_keeps_its_state(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+	struct perf_event *target = pair->target;
+
+	fire(pair, PERF_GATE_STARTER);
+	local64_add(2, &target->count);
+	fire(pair, PERF_GATE_STOPPER);
+	perf_event_release_kernel(pair->trigger);
+	pair->trigger = NULL;
+	pair->link = NULL;
+
+	local64_add(50, &target->count);
+	KUNIT_EXPECT_NULL(test, target->gate->starter);
+	KUNIT_EXPECT_EQ(test, perf_gate_count(target), 2);
+}
+
+static void reset(struct perf_event *event)
+{
+	struct perf_event_context *ctx = perf_event_ctx_lock(event);
+
+	perf_gate_reset(event);
+	perf_event_ctx_unlock(event, ctx);
+}
+
+static void reset_empties_the_windows_alone(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+	struct perf_event *target = pair->target;
+
+	local64_add(10, &target->count);
+	fire(pair, PERF_GATE_STARTER);
+	local64_add(3, &target->count);
+	reset(target);
+	KUNIT_EXPECT_EQ(test, perf_gate_count(target), 0);
+	local64_add(6, &target->count);
+	fire(pair, PERF_GATE_STOPPER);
+	local64_add(10, &target->count);
+
+	KUNIT_EXPECT_EQ(test, perf_gate_count(target), 6);
+	KUNIT_EXPECT_EQ(test, perf_gate_nr_opened(target), 1);
+}
+
+static void firing_with_interrupts_off_is_deferred_not_lost(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+	struct perf_gate *gate = pair->target->gate;
+	unsigned long flags;
+	bool open, closed;
+
+	local_irq_save(flags);
+	fire(pair, PERF_GATE_STARTER);
+	open = gate->acct[0].open;
+	closed = perf_gate_closed(pair->target);
+	local_irq_restore(flags);
+
+	KUNIT_EXPECT_FALSE(test, open);
+	KUNIT_EXPECT_FALSE(test, closed);
+	irq_work_sync(&gate->work);
+	KUNIT_EXPECT_TRUE(test, gate->acct[0].open);
+}
+
+static void firing_with_interrupts_on_acts_at_once(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+	struct perf_gate *gate = pair->target->gate;
+
+	fire(pair, PERF_GATE_STARTER);
+	KUNIT_EXPECT_TRUE(test, gate->acct[0].open);
+}
+
+static struct kunit_case state_cases[] = {
+	KUNIT_CASE_PARAM(depth_follows_the_triggers, next_gen_params),
+	KUNIT_CASE(fresh_gate_hides_nothing),
+	KUNIT_CASE(closed_gate_keeps_what_it_let_through),
+	KUNIT_CASE(window_without_occurrence_adds_nothing),
+	KUNIT_CASE(account_agrees_with_a_sum_of_windows),
+	{}
+};
+
+static struct kunit_suite state_suite = {
+	.name		= "perf_gate_state",
+	.test_cases	= state_cases,
+};
+
+static struct kunit_case fire_cases[] = {
+	KUNIT_CASE(window_holds_what_is_counted_in_it),
+	KUNIT_CASE(open_on_open_is_no_opening),
+	KUNIT_CASE(firing_inside_of_a_settle_is_not_lost),
+	KUNIT_CASE(window_that_collapses_counts_once_and_holds_nothing),
+	KUNIT_CASE(closed_trigger_does_not_fire),
+	KUNIT_CASE(disabled_trigger_does_not_fire),
+	KUNIT_CASE(firing_is_latched_while_the_target_is_off),
+	KUNIT_CASE(severed_target_keeps_its_state),
+	KUNIT_CASE(reset_empties_the_windows_alone),
+	{}
+};
+
+static struct kunit_suite fire_suite = {
+	.name		= "perf_gate",
+	.init		= pair_init,
+	.exit		= pair_exit,
+	.test_cases	= fire_cases,
+};
+
+static struct kunit_case clock_cases[] = {
+	KUNIT_CASE(firing_with_interrupts_off_is_deferred_not_lost),
+	KUNIT_CASE(firing_with_interrupts_on_acts_at_once),
+	{}
+};
+
+static struct kunit_suite clock_suite = {
+	.name		= "perf_gate_clock",
+	.init		= clock_pair_init,
+	.exit		= pair_exit,
+	.test_cases	= clock_cases,
+};
+
+kunit_test_suites(&state_suite, &fire_suite, &clock_suite);
+
+MODULE_DESCRIPTION("KUnit tests of performance event gates");
+MODULE_LICENSE("GPL");
