@@ -24,10 +24,11 @@
  * Contexts:  A trigger fires wherever its event does, NMI included. Its targets
  *            belong to the same context, so while the trigger runs on this CPU,
  *            a target either runs here as well or does not count. The account is
- *            moved at once if the PMU of the target can be read here, otherwise
- *            in irq_work on the target's CPU. A target that is not running is
- *            left alone: neither its count nor its running time moves, and
- *            perf_gate_sched_in() settles it before it runs again.
+ *            moved at once if the count is at hand or the PMU of the target can
+ *            be read here, otherwise in irq_work on the target's CPU. A target
+ *            on a PMU that is not running is left alone: neither its count nor
+ *            its running time moves, and perf_gate_sched_in() settles it before
+ *            it runs again.
  * Lifetime:  A gate is allocated when its event becomes a trigger or a target
  *            and is freed with it, after an RCU grace period. Links hold no
  *            references.
@@ -39,7 +40,6 @@
  */
 
 #include <linux/perf_event.h>
-#include <linux/sched/clock.h>
 #include <linux/slab.h>
 
 #include "internal.h"
@@ -61,7 +61,8 @@ static bool perf_gate_readable(struct perf_event *event)
 	       !*this_cpu_ptr(event->pmu->pmu_disable_count);
 }
 
-static void perf_gate_publish(struct perf_gate *gate, struct perf_gate_acct acct)
+static __always_inline void
+perf_gate_publish(struct perf_gate *gate, struct perf_gate_acct acct)
 {
 	write_seqcount_latch_begin(&gate->latch);
 	gate->acct[0] = acct;
@@ -70,47 +71,72 @@ static void perf_gate_publish(struct perf_gate *gate, struct perf_gate_acct acct
 	write_seqcount_latch_end(&gate->latch);
 }
 
-/* Move the account until it has the state that the triggers ask for. */
-static void perf_gate_settle(struct perf_gate *gate, u64 now, bool read)
+/* An event whose group leader is off is not active, so its own state will do. */
+static __always_inline u64 perf_gate_running(struct perf_event *event, u64 time)
 {
-	struct perf_event *event = gate->event;
-	u64 enabled, running;
+	u64 running = event->total_time_running;
 
+	if (event->state == PERF_EVENT_STATE_ACTIVE)
+		running += time - event->tstamp;
+
+	return running;
+}
+
+static __always_inline bool perf_gate_settled(struct perf_gate *gate)
+{
+	return gate->acct[0].open == !!atomic_read(&gate->depth);
+}
+
+/*
+ * Move the account to its other state, and on until it has the one that the
+ * triggers ask for. @time is perf_event_ctx_time(); with @read, the count has to
+ * be fetched from the PMU. If somebody else has moved the account since the
+ * caller looked, the first move makes a window without any extent.
+ */
+static __always_inline void
+perf_gate_move(struct perf_gate *gate, struct perf_event *event, u64 time,
+	       bool read)
+{
 	/* The instance that this one interrupted looks at the depth again. */
-	if (READ_ONCE(gate->busy))
+	if (gate->busy)
 		return;
 
 	do {
-		WRITE_ONCE(gate->busy, 1);
+		gate->busy = true;
 		barrier();
-		if (gate->acct[0].open != !!atomic_read(&gate->depth)) {
-			if (read)
-				event->pmu->read(event);
-			perf_event_times_at(event, now, &enabled, &running);
-			perf_gate_publish(gate, perf_gate_flip(&gate->acct[0],
-							       local64_read(&event->count),
-							       running));
-		}
-		/* Whoever interrupts from here on settles by itself. */
+		if (read)
+			event->pmu->read(event);
+		perf_gate_publish(gate, perf_gate_flip(&gate->acct[0],
+						       local64_read(&event->count),
+						       perf_gate_running(event, time)));
+		/* Whoever interrupts from here on moves it by itself. */
 		barrier();
-		WRITE_ONCE(gate->busy, 0);
+		gate->busy = false;
 		barrier();
-	} while (gate->acct[0].open != !!atomic_read(&gate->depth));
+	} while (!perf_gate_settled(gate));
 }
 
 /*
  * The user page tells its reader where the counter is and what to add to it.
  * NMIs must not write it, they could interrupt a writer.
  */
-static void perf_gate_update_userpage(struct perf_gate *gate)
+static __always_inline void
+perf_gate_update_userpage(struct perf_gate *gate, struct perf_event *event)
 {
-	if (!gate->event->rb)
+	if (likely(!event->rb))
 		return;
 
 	if (in_nmi())
 		irq_work_queue(&gate->work);
 	else
-		perf_event_update_userpage(gate->event);
+		perf_event_update_userpage(event);
+}
+
+static void perf_gate_settle_here(struct perf_gate *gate, u64 time)
+{
+	if (!perf_gate_settled(gate))
+		perf_gate_move(gate, gate->event, time, true);
+	perf_gate_update_userpage(gate, gate->event);
 }
 
 static void perf_gate_work(struct irq_work *work)
@@ -118,55 +144,38 @@ static void perf_gate_work(struct irq_work *work)
 	struct perf_gate *gate = container_of(work, struct perf_gate, work);
 
 	/* If the event went elsewhere, it was settled on arrival. */
-	if (!perf_gate_readable(gate->event))
-		return;
-
-	perf_gate_settle(gate, local_clock(), true);
-	perf_gate_update_userpage(gate);
+	if (perf_gate_readable(gate->event))
+		perf_gate_settle_here(gate, perf_event_ctx_time(gate->event));
 }
 
 /*
  * Bring the account of a gate whose depth changed up to date, or see to it that
- * somebody does. With @direct, interrupts were on when the trigger fired, so
- * this CPU is not inside of any PMU driver.
+ * somebody does. Its event is not on another CPU. With @direct, interrupts were
+ * on when the trigger fired, so this CPU is not inside of any PMU driver.
  */
-static void perf_gate_kick(struct perf_gate *gate, bool direct, u64 now)
+static void perf_gate_kick(struct perf_gate *gate, bool direct, u64 time)
 {
 	struct perf_event *event = gate->event;
-	int cpu = READ_ONCE(event->oncpu);
 
-	if (cpu < 0)
+	if (READ_ONCE(event->oncpu) < 0)
 		return;
 
-	if (cpu != smp_processor_id()) {
-		/*
-		 * A tracepoint that was delivered to another task, under the
-		 * lock of its context: the event cannot move meanwhile.
-		 */
-		if (!in_nmi())
-			irq_work_queue_on(&gate->work, cpu);
-		return;
-	}
-
-	if (!perf_gate_readable(event) ||
-	    !(direct || event->pmu->capabilities & PERF_PMU_CAP_GATE_NMI)) {
+	if (perf_gate_readable(event) &&
+	    (direct || event->pmu->capabilities & PERF_PMU_CAP_GATE_NMI))
+		perf_gate_settle_here(gate, time);
+	else
 		irq_work_queue(&gate->work);
-		return;
-	}
-
-	perf_gate_settle(gate, now, true);
-	perf_gate_update_userpage(gate);
 }
 
 /* Apply a trigger's role. Return whether the gate is to open or to close. */
-static bool perf_gate_step(struct perf_gate *gate, unsigned int role)
+static __always_inline bool perf_gate_step(struct perf_gate *gate,
+					   unsigned int role)
 {
-	bool nest = gate->event->attr.gate_nest;
 	int old = atomic_read(&gate->depth);
 	int new;
 
 	do {
-		new = perf_gate_next(old, role, nest);
+		new = perf_gate_next(old, role, gate->nest);
 		if (new == old)
 			return false;
 	} while (!atomic_try_cmpxchg(&gate->depth, &old, new));
@@ -175,6 +184,24 @@ static bool perf_gate_step(struct perf_gate *gate, unsigned int role)
 		atomic64_inc(&gate->nr_opened);
 
 	return !old || !new;
+}
+
+/*
+ * A tracepoint that was delivered to a task on another CPU. This happens under
+ * the lock of its context, so the targets cannot move meanwhile, and not in NMI.
+ */
+static void perf_gate_fire_remote(struct perf_gate *gate, unsigned int pass)
+{
+	struct perf_gate_link *link;
+	int cpu;
+
+	list_for_each_entry_rcu(link, &gate->links, node) {
+		cpu = READ_ONCE(link->target->event->oncpu);
+		if (READ_ONCE(link->pass) & pass &&
+		    perf_gate_step(link->target, READ_ONCE(link->role)) &&
+		    cpu >= 0)
+			irq_work_queue_on(&link->target->work, cpu);
+	}
 }
 
 /**
@@ -189,13 +216,11 @@ static bool perf_gate_step(struct perf_gate *gate, unsigned int role)
  */
 void __perf_gate_fire(struct perf_event *event, unsigned int pass)
 {
-	struct perf_gate *gate = event->gate;
+	struct perf_gate *gate = event->gate, *target;
 	bool direct = !irqs_disabled();
 	struct perf_gate_link *link;
-	u64 now = 0;
-
-	if (list_empty(&gate->links))
-		return;
+	struct perf_event *dst;
+	u64 time;
 
 	guard(irqsave)();
 	guard(rcu)();
@@ -203,16 +228,27 @@ void __perf_gate_fire(struct perf_event *event, unsigned int pass)
 	if (event->state != PERF_EVENT_STATE_ACTIVE || !atomic_read(&gate->depth))
 		return;
 
-	list_for_each_entry_rcu(link, &gate->links, node) {
-		unsigned int role = READ_ONCE(link->role);
+	if (unlikely(event->oncpu != smp_processor_id())) {
+		perf_gate_fire_remote(gate, pass);
+		return;
+	}
 
-		if (!(pass & BIT(role)) || !perf_gate_step(link->target, role))
+	/* One instant for all targets, which share its context. */
+	time = perf_event_ctx_time(event);
+
+	list_for_each_entry_rcu(link, &gate->links, node) {
+		target = link->target;
+		if (!(READ_ONCE(link->pass) & pass) ||
+		    !perf_gate_step(target, READ_ONCE(link->role)))
 			continue;
 
-		/* One instant for all targets of this firing. */
-		if (!now)
-			now = local_clock();
-		perf_gate_kick(link->target, direct, now);
+		if (target->by_core) {
+			dst = target->event;
+			perf_gate_move(target, dst, time, false);
+			perf_gate_update_userpage(target, dst);
+		} else {
+			perf_gate_kick(target, direct, time);
+		}
 	}
 }
 
@@ -227,7 +263,8 @@ void __perf_gate_sched_in(struct perf_event *event)
 {
 	lockdep_assert_held(&event->ctx->lock);
 
-	perf_gate_settle(event->gate, local_clock(), false);
+	if (!perf_gate_settled(event->gate))
+		perf_gate_move(event->gate, event, perf_event_ctx_time(event), false);
 }
 
 /**
@@ -266,8 +303,8 @@ u64 __perf_gate_time(struct perf_event *event, u64 running)
 {
 	struct perf_gate *gate = event->gate;
 	const struct perf_gate_acct *acct;
-	u64 enabled, total, inside;
 	unsigned int seq;
+	u64 inside;
 
 	/*
 	 * @running may be older than the latest opening. A time that is taken
@@ -276,8 +313,8 @@ u64 __perf_gate_time(struct perf_event *event, u64 running)
 	do {
 		seq = read_seqcount_latch(&gate->latch);
 		acct = &gate->acct[seq & 1];
-		perf_event_times_at(event, local_clock(), &enabled, &total);
-		inside = perf_gate_inside(acct, total, acct->running);
+		inside = perf_gate_running(event, perf_event_ctx_time(event));
+		inside = perf_gate_inside(acct, inside, acct->running);
 	} while (read_seqcount_latch_retry(&gate->latch, seq));
 
 	return min(inside, running);
@@ -293,10 +330,8 @@ static void __perf_gate_set(struct perf_event *event,
 	if (!atomic_xchg(&gate->depth, open) && open)
 		atomic64_inc(&gate->nr_opened);
 
-	if (perf_gate_readable(event)) {
-		perf_gate_settle(gate, local_clock(), true);
-		perf_gate_update_userpage(gate);
-	}
+	if (perf_gate_readable(event))
+		perf_gate_settle_here(gate, perf_event_ctx_time(event));
 }
 
 /**
@@ -319,14 +354,14 @@ static void perf_gate_zero(struct perf_event *event)
 	struct perf_gate_acct acct;
 
 	/* A firing that interrupts this leaves the account alone. */
-	WRITE_ONCE(gate->busy, 1);
+	gate->busy = true;
 	barrier();
 	acct = gate->acct[0];
 	acct.count = 0;
 	local64_set(&event->count, 0);
 	perf_gate_publish(gate, acct);
 	barrier();
-	WRITE_ONCE(gate->busy, 0);
+	gate->busy = false;
 	barrier();
 }
 
@@ -339,8 +374,7 @@ static void __perf_gate_zero(struct perf_event *event,
 	if (perf_gate_readable(event)) {
 		event->pmu->read(event);
 		perf_gate_zero(event);
-		perf_gate_settle(event->gate, local_clock(), true);
-		perf_gate_update_userpage(event->gate);
+		perf_gate_settle_here(event->gate, perf_event_ctx_time(event));
 	} else {
 		perf_gate_zero(event);
 	}
@@ -383,6 +417,8 @@ struct perf_gate *perf_gate_alloc(struct perf_event *event)
 		return NULL;
 
 	gate->event = event;
+	gate->nest = event->attr.gate_nest;
+	gate->by_core = perf_event_is_swevent(event);
 	INIT_LIST_HEAD(&gate->links);
 	atomic_set(&gate->depth, 1);
 	seqcount_latch_init(&gate->latch);

@@ -21,11 +21,10 @@
 
 /*
  * A stopper acts before the work that its trigger does at an overflow, a
- * starter after it, so that this work stays outside of the window. Each pass
- * is the set of the roles that act in it.
+ * starter after it, so that this work stays outside of the window.
  */
-#define PERF_GATE_BEFORE	BIT(PERF_GATE_STOPPER)
-#define PERF_GATE_AFTER		(BIT(PERF_GATE_STARTER) | BIT(PERF_GATE_TOGGLE))
+#define PERF_GATE_BEFORE	1U
+#define PERF_GATE_AFTER		2U
 
 /* Bounds the work of one firing, which runs with interrupts off. */
 #define PERF_GATE_MAX_LINKS	64
@@ -55,9 +54,12 @@ struct perf_gate_acct {
  * @nr_links:	As trigger: the number of @links
  * @starter:	As target: the link of its starter
  * @stopper:	As target: the link of its stopper
+ * @nest:	As target: attr.gate_nest
+ * @by_core:	As target: perf_event_is_swevent(), so that perf_event::count is
+ *		up to date in any context
+ * @busy:	As target: perf_gate_move() is at work on the event's CPU
  * @depth:	As target: the state that the triggers ask for; open if not 0,
  *		and above 1 only with attr.gate_nest
- * @busy:	As target: perf_gate_settle() is at work on the event's CPU
  * @latch:	As target: lets readers in any context see a whole @acct
  * @acct:	As target: the state that is in force
  * @nr_opened:	As target: how often @depth left 0
@@ -71,8 +73,10 @@ struct perf_gate {
 	unsigned int		nr_links;
 	struct perf_gate_link	*starter;
 	struct perf_gate_link	*stopper;
+	bool			nest;
+	bool			by_core;
+	bool			busy;
 	atomic_t		depth;
-	int			busy;
 	seqcount_latch_t	latch;
 	struct perf_gate_acct	acct[2];
 	atomic64_t		nr_opened;
@@ -85,6 +89,7 @@ struct perf_gate {
  * @trigger:	The gate of the event that fires
  * @target:	The gate that moves
  * @role:	PERF_GATE_STARTER, PERF_GATE_STOPPER or both
+ * @pass:	PERF_GATE_BEFORE or PERF_GATE_AFTER, follows from @role
  * @rcu:	A firing may still walk over a link that is gone
  *
  * A link holds no reference on either event. It goes when the first of them
@@ -95,6 +100,7 @@ struct perf_gate_link {
 	struct perf_gate	*trigger;
 	struct perf_gate	*target;
 	unsigned int		role;
+	unsigned int		pass;
 	struct rcu_head		rcu;
 };
 
@@ -107,18 +113,19 @@ struct perf_gate_link {
  * Context: Any, without side effects.
  * Return: The new depth.
  */
-static inline int perf_gate_next(int depth, unsigned int role, bool nest)
+static __always_inline int perf_gate_next(int depth, unsigned int role, bool nest)
 {
-	switch (role) {
-	case PERF_GATE_STARTER:
-		return nest && depth && depth < INT_MAX ? depth + 1 : depth ?: 1;
-	case PERF_GATE_STOPPER:
-		return nest && depth ? depth - 1 : 0;
-	case PERF_GATE_TOGGLE:
-		return !depth;
-	default:
-		return depth;
-	}
+	/* Toggling does not nest, so these two know the depths 0 and 1 only. */
+	if (role == PERF_GATE_TOGGLE)
+		return depth ^ 1;
+
+	if (!nest)
+		return role & PERF_GATE_STARTER;
+
+	if (role == PERF_GATE_STARTER)
+		return depth < INT_MAX ? depth + 1 : depth;
+
+	return depth ? depth - 1 : 0;
 }
 
 /**
@@ -130,7 +137,7 @@ static inline int perf_gate_next(int depth, unsigned int role, bool nest)
  * Context: Any, without side effects.
  * Return: The account after the move.
  */
-static inline struct perf_gate_acct
+static __always_inline struct perf_gate_acct
 perf_gate_flip(const struct perf_gate_acct *acct, u64 count, u64 running)
 {
 	return (struct perf_gate_acct) {
@@ -187,7 +194,9 @@ static __always_inline struct perf_gate *perf_gate_of(struct perf_event *event)
 static __always_inline void
 perf_gate_fire(struct perf_event *event, unsigned int pass)
 {
-	if (perf_gate_of(event))
+	struct perf_gate *gate = perf_gate_of(event);
+
+	if (gate && !list_empty(&gate->links))
 		__perf_gate_fire(event, pass);
 }
 

@@ -34,6 +34,13 @@ static struct perf_gate_link **perf_gate_slot(struct perf_gate *target,
 	return role == PERF_GATE_STARTER ? &target->starter : &target->stopper;
 }
 
+static void perf_gate_set_role(struct perf_gate_link *link, unsigned int role)
+{
+	WRITE_ONCE(link->role, role);
+	WRITE_ONCE(link->pass, role == PERF_GATE_STOPPER ? PERF_GATE_BEFORE :
+							   PERF_GATE_AFTER);
+}
+
 /* Take @roles from a link, and the link away with the last of them. */
 static void perf_gate_unlink(struct perf_gate_link *link, unsigned int roles)
 {
@@ -44,10 +51,13 @@ static void perf_gate_unlink(struct perf_gate_link *link, unsigned int roles)
 	if (roles & PERF_GATE_STOPPER && link->target->stopper == link)
 		link->target->stopper = NULL;
 
-	WRITE_ONCE(link->role, link->role & ~roles);
-	if (link->role)
+	roles = link->role & ~roles;
+	if (roles) {
+		perf_gate_set_role(link, roles);
 		return;
+	}
 
+	/* Whoever is walking over it may still fire it. */
 	list_del_rcu(&link->node);
 	link->trigger->nr_links--;
 	kfree_rcu(link, rcu);
@@ -271,7 +281,7 @@ static int perf_gate_link(struct perf_event *trigger, struct perf_event *target,
 	link = *perf_gate_slot(target->gate, role ^ PERF_GATE_TOGGLE);
 	if (link && link->trigger == trigger->gate) {
 		*slot = link;
-		WRITE_ONCE(link->role, PERF_GATE_TOGGLE);
+		perf_gate_set_role(link, PERF_GATE_TOGGLE);
 		return 0;
 	}
 
@@ -279,7 +289,7 @@ static int perf_gate_link(struct perf_event *trigger, struct perf_event *target,
 	parts->link = NULL;
 	link->trigger = trigger->gate;
 	link->target = target->gate;
-	link->role = role;
+	perf_gate_set_role(link, role);
 	*slot = link;
 	trigger->gate->nr_links++;
 	list_add_tail_rcu(&link->node, &trigger->gate->links);

@@ -34,7 +34,6 @@ static const struct next_row next_rows[] = {
 	{ "outer stopper closes",	1, PERF_GATE_STOPPER, true, 0 },
 	{ "stopper without starter",	0, PERF_GATE_STOPPER, true, 0 },
 	{ "depth does not wrap",	INT_MAX, PERF_GATE_STARTER, true, INT_MAX },
-	{ "link without a role",	1, 0, false, 1 },
 };
 
 static void next_row_name(const struct next_row *row, char *desc)
@@ -166,7 +165,7 @@ static int pair_init_target(struct kunit *test, u64 config)
 
 	pair->link->trigger = pair->trigger->gate;
 	pair->link->target = pair->target->gate;
-	pair->link->role = PERF_GATE_STARTER;
+	pair->link->pass = PERF_GATE_AFTER;
 	pair->target->gate->starter = pair->link;
 	pair->trigger->gate->nr_links = 1;
 	list_add_tail_rcu(&pair->link->node, &pair->trigger->gate->links);
@@ -248,11 +247,11 @@ static void firing_inside_of_a_settle_is_not_lost(struct kunit *test)
 	struct pair *pair = test->priv;
 	struct perf_gate *gate = pair->target->gate;
 
-	gate->busy = 1;
+	gate->busy = true;
 	fire(pair, PERF_GATE_STARTER);
 	KUNIT_EXPECT_FALSE(test, gate->acct[0].open);
 	KUNIT_EXPECT_FALSE(test, perf_gate_closed(pair->target));
-	gate->busy = 0;
+	gate->busy = false;
 	/* Stand in for the interrupted instance, which looks at the depth again. */
 	irq_work_queue(&gate->work);
 	irq_work_sync(&gate->work);
@@ -264,11 +263,11 @@ static void window_that_collapses_counts_once_and_holds_nothing(struct kunit *te
 	struct pair *pair = test->priv;
 	struct perf_gate *gate = pair->target->gate;
 
-	gate->busy = 1;
+	gate->busy = true;
 	fire(pair, PERF_GATE_STARTER);
 	local64_add(9, &pair->target->count);
 	fire(pair, PERF_GATE_STOPPER);
-	gate->busy = 0;
+	gate->busy = false;
 
 	KUNIT_EXPECT_EQ(test, perf_gate_count(pair->target), 0);
 	KUNIT_EXPECT_EQ(test, perf_gate_nr_opened(pair->target), 1);

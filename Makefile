@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Verbs only: each one calls the script of its name below harness/. The first
+# two bring everything that they need; later runs do what has changed.
+
+H := harness
+export KERNEL FORCE
+
+help:		## this list
+	@echo 'make VERB [ARCH=x86_64|ppc64le] [KERNEL=directory or tarball of 6.12.y]'
+	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
+
+run: tree	## build, boot and measure a real program
+	@$(H)/run
+
+check: tree	## all tests on both architectures; exit status tells
+	@$(H)/check
+
+kunit: tree	## KUnit suites alone
+	@$(H)/kunit
+
+selftest: tree	## kselftests alone
+	@$(H)/selftest
+
+shell: tree	## interactive shell in the booted kernel of ARCH
+	@$(H)/shell $(ARCH)
+
+bench: tree	## instruction counts, stock against patched
+	@$(H)/bench
+
+check-debug: tree	## the tests under KASAN, lockdep and fault injection
+	@$(H)/check --debug
+
+build: tree	## build/ARCH/kernel, both without ARCH=
+	@for arch in $(or $(ARCH),x86_64 ppc64le); do $(H)/build $$arch || exit; done
+
+lint: tree	## checkpatch, sparse, W=1, kernel-doc, spelling, shellcheck
+	@$(H)/lint
+
+bisect: tree	## build after every patch, boot the first and the last
+	@$(H)/bisect
+
+tree: deps	## base and patches/ become the git tree build/linux
+	@$(H)/tree
+
+save:		## commits of build/linux go back to patches/ and overlay
+	@$(H)/save
+
+series: tree	## mails for `git am` in build/series
+	@$(H)/export
+
+deps:		## packages, emulator, busybox
+	@$(H)/deps
+
+clean:		## remove build/
+	rm -rf build
+
+.PHONY: help run check kunit selftest shell bench check-debug build lint bisect \
+	tree save series deps clean

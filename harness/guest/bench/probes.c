@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Probes as perf events: in this program, and in the kernel. */
+#include "bench.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DEVICES		"/sys/bus/event_source/devices/"
+#define OPTIMIZATION	"/proc/sys/debug/kprobes-optimization"
+
+__noipa
+static void probed(void)
+{
+	asm volatile("nop\n\tnop" : : : "memory");
+}
+
+static void probed_run(void *arg)
+{
+	probed();
+}
+
+/* Offset of an address in the file that it was mapped from. */
+static long file_offset(unsigned long address)
+{
+	unsigned long begin, end, offset;
+	FILE *file = fopen("/proc/self/maps", "r");
+	long found = -1;
+	char line[256];
+
+	if (!file)
+		return -1;
+	while (found < 0 && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%lx-%lx %*s %lx", &begin, &end, &offset) == 3 &&
+		    address >= begin && address < end)
+			found = address - begin + offset;
+	}
+	fclose(file);
+	return found;
+}
+
+static void measure_probe(struct perf_event_attr *attr, const struct op *op,
+			  struct cost base, const char *operation)
+{
+	struct perf_event_mmap_page *ring = NULL;
+	struct op probe = *op;
+	int fd = perf_open(attr, -1);
+
+	if (fd < 0) {
+		report_absent("Z1", errno, "%s", operation);
+		return;
+	}
+	if (attr->sample_period) {
+		ring = ring_map(fd, RING_PAGES);
+		probe.prepare = ring ? ring_drain : NULL;
+		probe.arg = ring;
+	}
+	report("Z1", minus(measure(&probe), base), "%s", operation);
+	must_count(fd, 100, operation);
+	if (ring)
+		ring_unmap(ring, RING_PAGES);
+	close(fd);
+}
+
+static void uprobes(void)
+{
+	const struct op op = { .run = probed_run, .rounds = 100 };
+	const long type = read_number(DEVICES "uprobe/type");
+	struct cost base = measure(&op);
+	struct perf_event_attr attr;
+
+	if (type < 0) {
+		report_absent("Z1", errno, "uprobe");
+		return;
+	}
+	sampling_attr(&attr, type, 0, PERF_SAMPLE_IP);
+	attr.uprobe_path = (unsigned long)"/proc/self/exe";
+	attr.probe_offset = file_offset((unsigned long)probed);
+	measure_probe(&attr, &op, base, "uprobe at a nop: sample IP");
+	attr.sample_period = 0;
+	measure_probe(&attr, &op, base, "uprobe at a nop: count");
+	attr.config = 1;
+	measure_probe(&attr, &op, base, "uretprobe: count");
+}
+
+static void kprobe(long type, bool at_return, bool sample, const char *operation)
+{
+	const struct op op = { .run = getppid_run };
+	struct cost base = measure(&op);
+	struct perf_event_attr attr;
+
+	sampling_attr(&attr, type, at_return, PERF_SAMPLE_IP);
+	attr.kprobe_func = (unsigned long)ARCH_GETPPID_SYMBOL;
+	if (!sample)
+		attr.sample_period = 0;
+	measure_probe(&attr, &op, base, operation);
+}
+
+static void kprobes(void)
+{
+	const long type = read_number(DEVICES "kprobe/type");
+
+	if (type < 0) {
+		report_absent("Z1", errno, "kprobe");
+		return;
+	}
+	/* A worker may turn a probe into a jump, but not in the middle of a row. */
+	write_text(OPTIMIZATION, "0");
+	kprobe(type, false, false, "kprobe: count");
+	kprobe(type, false, true, "kprobe: sample IP");
+	kprobe(type, true, false, "kretprobe: count");
+}
+
+void bench_probes(void)
+{
+	uprobes();
+	kprobes();
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Moving 1 MiB of samples out of a ring. */
+#include "bench.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#define MIB	0x100000L
+
+static struct {
+	char *data;
+	int file;
+	int null;
+	int pipe[2];
+} move;
+
+static void rewrite_run(void *arg)
+{
+	lseek(move.file, 0, SEEK_SET);
+	if (write(move.file, move.data, MIB) != MIB)
+		report_wrong("the file took less than a ring");
+}
+
+static void write_new_run(void *arg)
+{
+	if (ftruncate(move.file, 0))
+		report_wrong("the file keeps its pages");
+	rewrite_run(arg);
+}
+
+static void empty_pipe(ssize_t nr)
+{
+	ssize_t got;
+
+	while (nr > 0) {
+		got = splice(move.pipe[0], NULL, move.null, NULL, nr, 0);
+		if (got <= 0) {
+			report_wrong("splice to /dev/null: %s", strerror(errno));
+			return;
+		}
+		nr -= got;
+	}
+}
+
+static void through_pipe_run(void *arg)
+{
+	ssize_t done, nr;
+
+	for (done = 0; done < MIB; done += nr) {
+		nr = write(move.pipe[1], move.data + done, MIB - done);
+		if (nr <= 0) {
+			report_wrong("write to the pipe: %s", strerror(errno));
+			return;
+		}
+		empty_pipe(nr);
+	}
+}
+
+static void vmsplice_run(void *arg)
+{
+	struct iovec left = { .iov_base = move.data, .iov_len = MIB };
+	ssize_t nr;
+
+	while (left.iov_len) {
+		nr = vmsplice(move.pipe[1], &left, 1, 0);
+		if (nr <= 0) {
+			report_wrong("vmsplice: %s", strerror(errno));
+			return;
+		}
+		left.iov_base += nr;
+		left.iov_len -= nr;
+		empty_pipe(nr);
+	}
+}
+
+static bool open_files(void)
+{
+	mkdir("/files", 0700);
+	if (mount("bench", "/files", "tmpfs", 0, NULL)) {
+		report_absent("Z1w", errno, "1 MiB of a ring to tmpfs");
+		return false;
+	}
+	move.file = open("/files/data", O_RDWR | O_CREAT, 0600);
+	move.null = open("/dev/null", O_WRONLY);
+	if (pipe(move.pipe) || move.file < 0 || move.null < 0) {
+		report_wrong("rings: no files");
+		return false;
+	}
+	fcntl(move.pipe[1], F_SETPIPE_SZ, MIB);
+	return true;
+}
+
+static void fill_ring(int fd, struct perf_event_mmap_page *ring)
+{
+	long left = MIB / 8;
+
+	while (ring_head(ring) < MIB - 64 && left--)
+		call0(SYS_getppid);
+	if (left < 0)
+		report_wrong("the ring does not fill");
+	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+static void measure_move(void (*run)(void *arg), const char *operation)
+{
+	const struct op op = { .run = run, .batch = 1, .rounds = 21 };
+
+	report("Z1w", measure(&op), "1 MiB of a ring, %s", operation);
+}
+
+void bench_rings(void)
+{
+	const int pages = MIB / page_size;
+	struct perf_event_mmap_page *ring;
+	struct perf_event_attr attr;
+	int fd;
+
+	if (!open_files())
+		return;
+	sampling_attr(&attr, PERF_TYPE_TRACEPOINT, tracepoint_id("syscalls/sys_enter_getppid"),
+		      PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME);
+	fd = perf_open(&attr, -1);
+	ring = ring_map(fd, pages);
+	if (!ring)
+		return;
+	move.data = (char *)ring + page_size;
+	fill_ring(fd, ring);
+	measure_move(rewrite_run, "write(2) to tmpfs pages that are there");
+	measure_move(write_new_run, "write(2) to new tmpfs pages");
+	measure_move(through_pipe_run, "write(2) to a pipe + splice(2) to /dev/null");
+	measure_move(vmsplice_run, "vmsplice(2) + splice(2) to /dev/null");
+	ring_unmap(ring, pages);
+	close(fd);
+}

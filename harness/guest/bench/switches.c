@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Two tasks that hand one byte to and fro: two context switches a round trip. */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* Whose events the switch has to take out and to put in. */
+enum owner {
+	OWNER_NOBODY,
+	OWNER_BOTH,
+	OWNER_ONE,
+	OWNER_INHERITED,
+};
+
+static const char * const owner_name[] = {
+	[OWNER_BOTH]		= "own in both tasks",
+	[OWNER_ONE]		= "in one task",
+	[OWNER_INHERITED]	= "inherited",
+};
+
+struct pair {
+	int to_child[2];
+	int to_parent[2];
+};
+
+static void round_trip_run(void *arg)
+{
+	struct pair *pair = arg;
+	char byte = 'a';
+
+	call3(SYS_write, pair->to_child[1], (long)&byte, 1);
+	call3(SYS_read, pair->to_parent[0], (long)&byte, 1);
+}
+
+static void echo(struct pair *pair)
+{
+	char byte;
+
+	close(pair->to_child[1]);
+	while (call3(SYS_read, pair->to_child[0], (long)&byte, 1) == 1)
+		call3(SYS_write, pair->to_parent[1], (long)&byte, 1);
+	_exit(0);
+}
+
+static void measure_pair(struct pair *pair, int nr, bool hardware, enum owner owner)
+{
+	const struct op op = {
+		.run = round_trip_run,
+		.arg = pair,
+		/* One at a time: the scheduler does its sums once a millisecond. */
+		.batch = 1,
+		.rounds = 400,
+	};
+	struct cost cost = measure(&op);
+
+	if (owner == OWNER_NOBODY)
+		report("Z0", cost, "ping-pong round trip");
+	else
+		report("Z1w", cost, "ping-pong round trip, %d %s %s", nr,
+		       hardware ? "hw" : "sw", owner_name[owner]);
+}
+
+static void ping_pong(int nr, bool hardware, enum owner owner)
+{
+	struct group group = {};
+	struct pair pair;
+	pid_t child;
+
+	if (pipe(pair.to_child) || pipe(pair.to_parent)) {
+		report_wrong("ping-pong: no pipe");
+		return;
+	}
+	/* A child's context can be swapped with its parent's if it was cloned from it. */
+	if (owner == OWNER_INHERITED)
+		group_open(&group, nr, hardware, 0, true);
+	child = fork();
+	if (!child) {
+		if (owner == OWNER_BOTH)
+			group_open(&group, nr, hardware, 0, false);
+		echo(&pair);
+	}
+	if (owner == OWNER_BOTH || owner == OWNER_ONE)
+		group_open(&group, nr, hardware, 0, false);
+	if (group.nr == nr)
+		measure_pair(&pair, nr, hardware, owner);
+	close(pair.to_child[1]);
+	waitpid(child, NULL, 0);
+	close(pair.to_child[0]);
+	close(pair.to_parent[0]);
+	close(pair.to_parent[1]);
+	group_close(&group);
+}
+
+static void owners(int nr, bool hardware)
+{
+	ping_pong(nr, hardware, OWNER_BOTH);
+	ping_pong(nr, hardware, OWNER_ONE);
+	ping_pong(nr, hardware, OWNER_INHERITED);
+}
+
+void bench_switches(void)
+{
+	ping_pong(0, false, OWNER_NOBODY);
+	owners(1, false);
+	owners(4, false);
+	owners(8, false);
+	if (!ARCH_HARDWARE)
+		return;
+	owners(1, true);
+	owners(4, true);
+}

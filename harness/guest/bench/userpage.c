@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Reading a counter through its mapped page, without a system call. */
+#include "bench.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define LOAD(field)	__atomic_load_n(&(field), __ATOMIC_RELAXED)
+
+static __u64 page_read(const struct perf_event_mmap_page *page)
+{
+	__u32 sequence, index;
+	__u64 count, value;
+
+	do {
+		sequence = LOAD(page->lock);
+		page_barrier();
+		index = LOAD(page->index);
+		count = LOAD(page->offset);
+		if (index) {
+			value = counter_register(index);
+			/* The counters are 32 bits wide where a page of the base tells none. */
+			count += (__s64)(__s32)value;
+		}
+		page_barrier();
+	} while (LOAD(page->lock) != sequence);
+	return count;
+}
+
+/* The same with what a reader of scaled counts takes from the page in addition. */
+static __u64 page_read_times(const struct perf_event_mmap_page *page,
+			     __u64 *enabled, __u64 *running)
+{
+	__u64 count, value, now, delta, rest;
+	__u32 sequence, index, mult;
+	__u16 width, shift;
+
+	do {
+		sequence = LOAD(page->lock);
+		page_barrier();
+		*enabled = LOAD(page->time_enabled);
+		*running = LOAD(page->time_running);
+		now = ticks();
+		delta = LOAD(page->time_offset);
+		mult = LOAD(page->time_mult);
+		shift = LOAD(page->time_shift);
+		index = LOAD(page->index);
+		count = LOAD(page->offset);
+		if (index) {
+			value = counter_register(index);
+			width = LOAD(page->pmc_width);
+			if (!width)
+				width = 32;
+			count += (__s64)(value << (64 - width)) >> (64 - width);
+		}
+		page_barrier();
+	} while (LOAD(page->lock) != sequence);
+
+	rest = now & ((1ULL << shift) - 1);
+	delta += (now >> shift) * mult + ((rest * mult) >> shift);
+	*enabled += delta;
+	if (index)
+		*running += delta;
+	return count;
+}
+
+static __u64 sink;
+
+static void page_run(void *arg)
+{
+	sink = page_read(arg);
+}
+
+static void page_times_run(void *arg)
+{
+	__u64 enabled, running;
+
+	sink = page_read_times(arg, &enabled, &running);
+	sink += enabled + running;
+}
+
+struct pages {
+	struct perf_event_mmap_page *page[4];
+};
+
+static void four_pages_run(void *arg)
+{
+	struct pages *pages = arg;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(pages->page); i++)
+		sink = page_read(pages->page[i]);
+}
+
+static void register_run(void *arg)
+{
+	struct perf_event_mmap_page *page = arg;
+
+	sink = counter_register(LOAD(page->index));
+}
+
+static void measure_page(const char *class, void (*run)(void *arg), void *arg,
+			 const char *operation)
+{
+	const struct op op = { .run = run, .arg = arg, .batch = 1000, .rounds = 50 };
+
+	report(class, measure(&op), "%s", operation);
+}
+
+static void software_page(void)
+{
+	int fd = perf_software(PERF_COUNT_SW_PAGE_FAULTS);
+	struct perf_event_mmap_page *page = ring_map(fd, 0);
+
+	if (page) {
+		measure_page("Z0", page_run, page, "user page, page-faults event");
+		ring_unmap(page, 0);
+	}
+	close(fd);
+}
+
+static void hardware_page(void)
+{
+	int fd = perf_count(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, -1, 0,
+			    false);
+	struct perf_event_mmap_page *page = ring_map(fd, 0);
+
+	if (!page)
+		goto out;
+	if (!LOAD(page->index)) {
+		report_absent("Z1", EOPNOTSUPP, "user page, instructions event");
+		goto unmap;
+	}
+	measure_page("Z1", page_run, page, "user page, instructions event");
+	measure_page("Z1", page_times_run, page,
+		     "user page, instructions event with times");
+	measure_page("ref", register_run, page, "the counter's register alone");
+unmap:
+	ring_unmap(page, 0);
+out:
+	close(fd);
+}
+
+static void four_hardware_pages(void)
+{
+	struct pages pages = {};
+	struct group group;
+	bool mapped = true;
+	size_t i;
+
+	if (!group_open(&group, ARRAY_SIZE(pages.page), true, PERF_FORMAT_GROUP, false))
+		return;
+	for (i = 0; i < ARRAY_SIZE(pages.page); i++) {
+		pages.page[i] = ring_map(group.fd[i], 0);
+		mapped = mapped && pages.page[i] && LOAD(pages.page[i]->index);
+	}
+	if (mapped)
+		measure_page("Z1", four_pages_run, &pages, "4 user pages, hw events");
+	else
+		report_absent("Z1", EOPNOTSUPP, "4 user pages, hw events");
+	for (i = 0; i < ARRAY_SIZE(pages.page); i++) {
+		if (pages.page[i])
+			ring_unmap(pages.page[i], 0);
+	}
+	group_close(&group);
+}
+
+void bench_userpage(void)
+{
+	software_page();
+	if (!ARCH_HARDWARE)
+		return;
+	hardware_page();
+	four_hardware_pages();
+}

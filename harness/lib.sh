@@ -1,0 +1,184 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What every script of the harness shares. Source it first:
+#
+#	. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+set -euo pipefail
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+build=$top/build
+linux=$build/linux
+ARCHES="x86_64 ppc64le"
+
+# Messages of git, gcc and sort order must not depend on the caller's language.
+export LC_ALL=C.UTF-8
+export top build linux ARCHES
+
+# Directories of the overlay: a file of the repository below one of them is a
+# new file of the kernel tree.
+overlay_dirs="arch Documentation drivers include kernel samples tools"
+export overlay_dirs
+
+die()
+{
+	progress_clear
+	echo "harness: $*" >&2
+	exit 1
+}
+
+note()
+{
+	progress_clear
+	echo "harness: $*" >&2
+}
+
+# progress TEXT: say how far a long job is. On a terminal the line rewrites
+# itself; otherwise a plain line comes at most every PROGRESS_EVERY seconds.
+_progress_last=$SECONDS
+_progress_shown=
+progress()
+{
+	if [ -t 2 ]; then
+		printf '\r\033[K%s' "$*" >&2
+		_progress_shown=1
+	elif ((SECONDS - _progress_last >= ${PROGRESS_EVERY:-30})); then
+		echo "$*" >&2
+		_progress_last=$SECONDS
+	fi
+}
+
+progress_clear()
+{
+	if [ -n "$_progress_shown" ]; then
+		printf '\r\033[K' >&2
+		_progress_shown=
+	fi
+}
+
+# elapsed SECONDS: 75 -> "1 min 15 s"
+elapsed()
+{
+	if (($1 < 60)); then
+		echo "$1 s"
+	else
+		printf '%d min %02d s\n' $(($1 / 60)) $(($1 % 60))
+	fi
+}
+
+# lock NAME: wait until no other process holds this lock, and hold it until this
+# script ends. What it calls may take the same lock.
+lock()
+{
+	local held=HARNESS_LOCKED_${1//[^A-Za-z0-9]/_} fd
+
+	[ -z "${!held:-}" ] || return 0
+	mkdir -p "$build/locks"
+	exec {fd}>"$build/locks/$1"
+	if ! flock -n "$fd"; then
+		note "waiting for another run of harness/${0##*/} ($1)"
+		flock "$fd"
+	fi
+	export "$held=1"
+}
+
+# arch_env ARCH: set what differs between the guests' architectures.
+#   KARCH	the kernel's name of it
+#   CROSS	prefix of the cross tools, empty when the host can do without
+#   CC		compiler for the guest's programs and, under ccache, its kernel
+#   IMAGE	bootable image below the objects
+#   QEMU	the emulator
+#   DEBARCH	Debian's name of it
+arch_env()
+{
+	ARCH=$1
+	case $1 in
+	x86_64)
+		KARCH=x86_64 IMAGE=arch/x86/boot/bzImage DEBARCH=amd64
+		CROSS=x86_64-linux-gnu- QEMU=$build/tools/bin/qemu-system-x86_64
+		;;
+	ppc64le)
+		KARCH=powerpc IMAGE=vmlinux DEBARCH=ppc64el
+		CROSS=powerpc64le-linux-gnu- QEMU=$build/tools/bin/qemu-system-ppc64
+		;;
+	*)
+		die "unknown architecture '$1', known: $ARCHES"
+		;;
+	esac
+	if [ "$(uname -m)" = "$1" ]; then
+		CROSS=
+	fi
+	CC=${CROSS}gcc
+	export ARCH KARCH CROSS CC IMAGE QEMU DEBARCH
+}
+
+# kgit ARGS: git in build/linux that no configuration of the user or the
+# system changes, so that the same series gives the same commits everywhere.
+kgit()
+{
+	GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 git -C "$linux" \
+		-c safe.directory='*' -c core.compression=0 -c gc.auto=0 \
+		-c core.autocrlf=false -c core.quotePath=false \
+		-c commit.gpgSign=false -c advice.detachedHead=false "$@"
+}
+
+# inside_overlay PATH: may the series add this file?
+inside_overlay()
+{
+	case " $overlay_dirs " in
+	*" ${1%%/*} "*)	return 0 ;;
+	*)		return 1 ;;
+	esac
+}
+
+# overlay_files: every new file of the kernel tree that the repository holds.
+# A clone has git's opinion on what belongs there, a tarball has only files.
+overlay_files()
+{
+	local dirs=() dir
+
+	for dir in $overlay_dirs; do
+		[ ! -d "$top/$dir" ] || dirs+=("$dir")
+	done
+	[ ${#dirs[@]} != 0 ] || return 0
+	cd "$top"
+	if [ -e .git ]; then
+		git -c safe.directory='*' -c core.quotePath=false ls-files \
+			--cached --others --exclude-standard -- "${dirs[@]}"
+	else
+		find "${dirs[@]}" -type f
+	fi | sort -u | while read -r file; do
+		[ ! -e "$file" ] || echo "$file"
+	done
+	cd - >/dev/null
+}
+
+# series_patches: the names in patches/series, in order
+series_patches()
+{
+	[ -f "$top/patches/series" ] || return 0
+	sed -e 's/[[:space:]]*#.*//' -e '/^[[:space:]]*$/d' "$top/patches/series"
+}
+
+# series_inputs: one hash over all that `make tree` makes the series of
+series_inputs()
+{
+	local name
+
+	{
+		kgit rev-parse base
+		series_patches
+		series_patches | while read -r name; do
+			cat "$top/patches/$name" 2>/dev/null || echo missing
+		done
+		overlay_files | (
+			cd "$top"
+			xargs -r -d '\n' stat -c '%n %A'
+		)
+		overlay_files | (
+			cd "$top"
+			xargs -r -d '\n' sha256sum
+		)
+	} | sha256sum | cut -d' ' -f1
+}

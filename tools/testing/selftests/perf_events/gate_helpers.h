@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * perf gate selftests - triggers, windows, work and ring buffers of all files
+ *
+ * A window is the time between a getuid(2) and a geteuid(2). Nothing else in
+ * these tests makes those calls, and libc is not asked to make them, so that
+ * the number of windows is exactly the number of calls written down in a test.
+ */
+#ifndef _GATE_HELPERS_H
+#define _GATE_HELPERS_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#ifdef PERF_EVENT_IOC_SET_STARTER
+#define GATE_UAPI
+#else
+/* Headers without gates: build all the same, and fail on the kernel they describe. */
+#define PERF_EVENT_IOC_SET_STARTER	_IO('$', 12)
+#define PERF_EVENT_IOC_SET_STOPPER	_IO('$', 13)
+#define PERF_EVENT_IOC_CLEAR_GATE	_IO('$', 14)
+#define PERF_FORMAT_GATE_TIME		0x20
+#define PERF_FORMAT_GATE_COUNT		0x40
+#endif
+
+#define GATE_BIT_START_PAUSED	40
+#define GATE_BIT_NEST		41
+#define GATE_MAX_TARGETS	64
+
+#define GATE_READ_FORMAT						\
+	(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | \
+	 PERF_FORMAT_ID | PERF_FORMAT_LOST |				\
+	 PERF_FORMAT_GATE_TIME | PERF_FORMAT_GATE_COUNT)
+
+#define NSEC_PER_MSEC	1000000ULL
+#define NSEC_PER_SEC	1000000000ULL
+
+/* What read(2) gives with GATE_READ_FORMAT. */
+struct gate_value {
+	__u64	value;
+	__u64	enabled;
+	__u64	running;
+	__u64	id;
+	__u64	lost;
+	__u64	gate_time;
+	__u64	gate_count;
+};
+
+/* The counting tracepoints that open and close the gates of the calling task. */
+struct gate_triggers {
+	int	starter;
+	int	stopper;
+};
+
+struct gate_pages {
+	char	*mem;
+	size_t	page_size;
+	size_t	size;
+};
+
+struct gate_ring {
+	struct perf_event_mmap_page	*page;
+	size_t				size;
+	__u64				tail;
+};
+
+static inline struct perf_event_attr gate_attr(__u32 type, __u64 config)
+{
+	return (struct perf_event_attr) {
+		.type		= type,
+		.size		= sizeof(struct perf_event_attr),
+		.config		= config,
+		.read_format	= GATE_READ_FORMAT,
+	};
+}
+
+/* By number and not by name: the number is what programs built elsewhere rely on. */
+static inline void gate_attr_set_bit(struct perf_event_attr *attr, unsigned int bit)
+{
+	size_t offset = offsetof(struct perf_event_attr, read_format) + sizeof(__u64);
+	__u64 flags;
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	bit = 63 - bit;
+#endif
+	memcpy(&flags, (char *)attr + offset, sizeof(flags));
+	flags |= 1ULL << bit;
+	memcpy((char *)attr + offset, &flags, sizeof(flags));
+}
+
+static inline int gate_open_group(struct perf_event_attr *attr, pid_t pid, int cpu, int leader)
+{
+	return syscall(__NR_perf_event_open, attr, pid, cpu, leader, PERF_FLAG_FD_CLOEXEC);
+}
+
+static inline int gate_open(struct perf_event_attr *attr, pid_t pid, int cpu)
+{
+	return gate_open_group(attr, pid, cpu, -1);
+}
+
+static inline int gate_open_self(__u32 type, __u64 config)
+{
+	struct perf_event_attr attr = gate_attr(type, config);
+
+	return gate_open(&attr, 0, -1);
+}
+
+/* 0 or the negative errno, so that an expectation names the error. */
+static inline int gate_ioctl(int fd, unsigned long cmd, unsigned long arg)
+{
+	return ioctl(fd, cmd, arg) < 0 ? -errno : 0;
+}
+
+static inline int set_starter(int trigger, int target)
+{
+	return gate_ioctl(trigger, PERF_EVENT_IOC_SET_STARTER, target);
+}
+
+static inline int set_stopper(int trigger, int target)
+{
+	return gate_ioctl(trigger, PERF_EVENT_IOC_SET_STOPPER, target);
+}
+
+static inline int set_both(const struct gate_triggers *triggers, int target)
+{
+	int ret = set_starter(triggers->starter, target);
+
+	return ret ? ret : set_stopper(triggers->stopper, target);
+}
+
+static inline int clear_gate(int target)
+{
+	return gate_ioctl(target, PERF_EVENT_IOC_CLEAR_GATE, 0);
+}
+
+/* A read that fails shows as all ones, which no test takes for an answer. */
+static inline struct gate_value gate_read(int fd)
+{
+	struct gate_value value;
+
+	if (read(fd, &value, sizeof(value)) != sizeof(value))
+		memset(&value, 0xff, sizeof(value));
+	return value;
+}
+
+static inline __u64 gate_read_count(int fd)
+{
+	return gate_read(fd).value;
+}
+
+/* The calls that open windows, close them, and are counted in them. */
+static inline void window_open(void)
+{
+	syscall(__NR_getuid);
+}
+
+static inline void window_close(void)
+{
+	syscall(__NR_geteuid);
+}
+
+static inline void call_getppid(unsigned int times)
+{
+	while (times--)
+		syscall(__NR_getppid);
+}
+
+static inline __u64 clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
+}
+
+/* Time on the CPU: what else runs on the machine does not shorten the work. */
+static inline void spin_ns(__u64 ns)
+{
+	__u64 end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
+
+	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
+		;
+}
+
+/* A file that holds one number, -1 when there is no such file. */
+static inline long read_number(const char *path)
+{
+	long number = -1;
+	FILE *file;
+
+	file = fopen(path, "r");
+	if (!file)
+		return -1;
+	if (fscanf(file, "%ld", &number) != 1)
+		number = -1;
+	fclose(file);
+	return number;
+}
+
+/* The id of a tracepoint such as "syscalls/sys_enter_getuid", -1 without it. */
+static inline long tracepoint_id(const char *name)
+{
+	const char *root = "/sys/kernel/tracing";
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/events", root);
+	if (access(path, F_OK))
+		mount("tracefs", root, "tracefs", 0, NULL);
+	snprintf(path, sizeof(path), "%s/events/%s/id", root, name);
+	return read_number(path);
+}
+
+/* The type of a PMU such as "uprobe", -1 without it. */
+static inline long pmu_type(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", name);
+	return read_number(path);
+}
+
+static inline int open_tracepoint(const char *name)
+{
+	long id = tracepoint_id(name);
+
+	if (id < 0) {
+		errno = ENOENT;
+		return -1;
+	}
+	return gate_open_self(PERF_TYPE_TRACEPOINT, id);
+}
+
+static inline int pin_to_cpu(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* The n-th CPU, from 0, that this task may run on, -1 without it. */
+static inline int nth_cpu(int n)
+{
+	cpu_set_t set;
+	int cpu;
+
+	if (sched_getaffinity(0, sizeof(set), &set))
+		return -1;
+	for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (CPU_ISSET(cpu, &set) && !n--)
+			return cpu;
+	}
+	return -1;
+}
+
+/* Small pages only, so that each one touched is one page fault. */
+static inline int pages_map(struct gate_pages *pages, unsigned int nr)
+{
+	pages->page_size = sysconf(_SC_PAGESIZE);
+	pages->size = nr * pages->page_size;
+	pages->mem = mmap(NULL, pages->size, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pages->mem == MAP_FAILED)
+		return -1;
+	madvise(pages->mem, pages->size, MADV_NOHUGEPAGE);
+	return 0;
+}
+
+/* Exactly @nr page faults. */
+static inline void pages_touch(const struct gate_pages *pages, unsigned int nr)
+{
+	unsigned int i;
+
+	madvise(pages->mem, pages->size, MADV_DONTNEED);
+	for (i = 0; i < nr; i++)
+		__atomic_store_n(pages->mem + i * pages->page_size, 1, __ATOMIC_RELAXED);
+}
+
+static inline int ring_map(struct gate_ring *ring, int fd, unsigned int nr_pages)
+{
+	size_t page_size = sysconf(_SC_PAGESIZE);
+
+	ring->size = nr_pages * page_size;
+	ring->tail = 0;
+	ring->page = mmap(NULL, page_size + ring->size, PROT_READ | PROT_WRITE,
+			  MAP_SHARED, fd, 0);
+	return ring->page == MAP_FAILED ? -1 : 0;
+}
+
+static inline __u64 ring_head(const struct gate_ring *ring)
+{
+	return __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+}
+
+static inline void ring_copy(const struct gate_ring *ring, void *to, __u64 from, size_t len)
+{
+	const char *data = (const char *)ring->page + sysconf(_SC_PAGESIZE);
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		((char *)to)[i] = data[(from + i) % ring->size];
+}
+
+/*
+ * Takes the next record, at most @max bytes of it. False when there is none.
+ * The header alone says how long the record is, so copy that first.
+ */
+static inline bool ring_next(struct gate_ring *ring, void *record, size_t max)
+{
+	struct perf_event_header header;
+	size_t len;
+
+	if (ring->tail == ring_head(ring))
+		return false;
+	ring_copy(ring, &header, ring->tail, sizeof(header));
+	len = header.size < max ? header.size : max;
+	ring_copy(ring, record, ring->tail, len);
+	ring->tail += header.size;
+	__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* Drops what is in the buffer and returns how many records of @type that was. */
+static inline unsigned int ring_drain(struct gate_ring *ring, __u32 type)
+{
+	struct perf_event_header header;
+	unsigned int nr = 0;
+
+	while (ring_next(ring, &header, sizeof(header)))
+		nr += header.type == type;
+	return nr;
+}
+
+/*
+ * Opens the triggers. Non-zero when the test cannot run here, with the reason
+ * given to the harness. A kernel without gates is a failure, not such a reason.
+ *
+ * Pages of the test program that are still to be faulted in, or to be copied
+ * after the harness's fork(), would add to exact counts: mlockall() brings
+ * them all in beforehand.
+ */
+static inline int triggers_open(struct __test_metadata *const _metadata,
+				struct gate_triggers *triggers)
+{
+	struct perf_event_attr attr = {
+		.type	= PERF_TYPE_SOFTWARE,
+		.size	= sizeof(attr),
+		.config	= PERF_COUNT_SW_DUMMY,
+	};
+	int dummy;
+
+	if (syscall(__NR_getuid))
+		SKIP(return -1, "needs root for tracepoints and other tasks' events");
+
+	dummy = gate_open(&attr, 0, -1);
+	ASSERT_LE(0, dummy);
+	ASSERT_EQ(0, set_starter(dummy, -1)) {
+		TH_LOG("this kernel has no perf gates");
+	}
+	close(dummy);
+
+	if (tracepoint_id("syscalls/sys_enter_getuid") < 0)
+		SKIP(return -1, "no tracepoint syscalls/sys_enter_getuid");
+
+	triggers->starter = open_tracepoint("syscalls/sys_enter_getuid");
+	ASSERT_LE(0, triggers->starter);
+	triggers->stopper = open_tracepoint("syscalls/sys_enter_geteuid");
+	ASSERT_LE(0, triggers->stopper);
+	ASSERT_EQ(0, mlockall(MCL_CURRENT));
+	return 0;
+}
+
+static inline void triggers_close(const struct gate_triggers *triggers)
+{
+	close(triggers->stopper);
+	close(triggers->starter);
+}
+
+/* An event of the calling task with both triggers, hence closed. */
+static inline int gate_open_target(struct __test_metadata *const _metadata,
+				   const struct gate_triggers *triggers,
+				   struct perf_event_attr *attr)
+{
+	int fd = gate_open(attr, 0, -1);
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, set_both(triggers, fd));
+	return fd;
+}
+
+static inline int gate_open_counter(struct __test_metadata *const _metadata,
+				    const struct gate_triggers *triggers,
+				    __u32 type, __u64 config)
+{
+	struct perf_event_attr attr = gate_attr(type, config);
+
+	return gate_open_target(_metadata, triggers, &attr);
+}
+
+#endif
