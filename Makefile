@@ -10,10 +10,10 @@ help:		## this list
 	@echo 'make VERB [ARCH=x86_64|ppc64le] [KERNEL=directory or tarball of 6.12.y]'
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
 
-run: tree	## build, boot and measure a real program
+run:		## build, boot and measure a real program
 	@$(H)/run
 
-check: tree	## all tests on both architectures; exit status tells
+check:		## all tests on both architectures; exit status tells
 	@$(H)/check
 
 kunit: tree	## KUnit suites alone
@@ -28,7 +28,7 @@ shell: tree	## interactive shell in the booted kernel of ARCH
 bench: tree	## instruction counts, stock against patched
 	@$(H)/bench
 
-check-debug: tree	## the tests under KASAN, lockdep and fault injection
+check-debug:	## the tests under KASAN, lockdep and fault injection
 	@$(H)/check --debug
 
 build: tree	## build/ARCH/kernel, both without ARCH=

@@ -6,6 +6,7 @@
 
 #include <linux/bpf.h>
 #include <linux/hw_breakpoint.h>
+#include <sys/resource.h>
 
 #include "../kselftest_harness.h"
 #include "gate_helpers.h"
@@ -491,7 +492,25 @@ TEST_F(gate_trigger, clock_gates_clocks_without_waiting_for_itself)
 	EXPECT_EQ(value.gate_count, gate_openings(sampling));
 }
 
-/* Runs on the CPU of its parent, so that each of its calls needs a task switch. */
+/*
+ * Give the CPU away and come back, under a name that is new since. A timer that
+ * fires before its task is asleep lets it go on without a switch.
+ */
+static void sleep_for_certain(void)
+{
+	struct rusage before, after;
+
+	getrusage(RUSAGE_THREAD, &before);
+	do {
+		usleep(1000);
+		getrusage(RUSAGE_THREAD, &after);
+	} while (after.ru_nvcsw == before.ru_nvcsw);
+}
+
+/*
+ * A task of the given name that stops itself, so that the CPU switches to it
+ * by that name before it makes the first of its calls.
+ */
 static pid_t fork_caller(const char *name, int cpu, unsigned int calls)
 {
 	pid_t child = fork();
@@ -500,14 +519,14 @@ static pid_t fork_caller(const char *name, int cpu, unsigned int calls)
 		prctl(PR_SET_NAME, name);
 		if (pin_to_cpu(cpu))
 			_exit(1);
-		/* Comes back under its new name, before the first call. */
-		usleep(1000);
+		raise(SIGSTOP);
 		while (calls--) {
 			call_getppid(1);
 			sched_yield();
 		}
 		_exit(0);
 	}
+	waitpid(child, NULL, WUNTRACED);
 	return child;
 }
 
@@ -537,6 +556,8 @@ TEST_F(gate_trigger, filtered_task_switches_select_one_task_of_a_cpu)
 	ASSERT_LE(0, inside);
 	outside = fork_caller("gate_out", cpu, 2000);
 	ASSERT_LE(0, outside);
+	kill(inside, SIGCONT);
+	kill(outside, SIGCONT);
 	ASSERT_EQ(inside, waitpid(inside, NULL, 0));
 	ASSERT_EQ(outside, waitpid(outside, NULL, 0));
 	EXPECT_EQ(500, gate_read_count(target));
