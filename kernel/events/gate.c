@@ -21,14 +21,14 @@
  * the event stays on its PMU, so gating is exact on any PMU that can be read,
  * and does not depend on what pmu::stop() does or how long it takes.
  *
- * Contexts:  A trigger fires wherever its event does, NMI included. Its targets
- *            belong to the same context, so while the trigger runs on this CPU,
- *            a target either runs here as well or does not count. The account is
- *            moved at once if the count is at hand or the PMU of the target can
- *            be read here, otherwise in irq_work on the target's CPU. A target
- *            on a PMU that is not running is left alone: neither its count nor
- *            its running time moves, and perf_gate_sched_in() settles it before
- *            it runs again.
+ * Contexts:  A trigger fires wherever its event does, NMI included, and has the
+ *            context that it shares with its targets to itself: it runs on the
+ *            CPU of the context, or holds its lock. The account is moved at once
+ *            if the count is at hand or the PMU of the target can be read here,
+ *            otherwise in irq_work on the target's CPU. A target that its PMU
+ *            does not run at the moment is left alone: neither its count nor its
+ *            running time moves, and perf_gate_sched_in() settles it before it
+ *            runs again.
  * Lifetime:  A gate is allocated when its event becomes a trigger or a target
  *            and is freed with it, after an RCU grace period. Links hold no
  *            references.
@@ -126,10 +126,10 @@ perf_gate_update_userpage(struct perf_gate *gate, struct perf_event *event)
 	if (likely(!event->rb))
 		return;
 
-	if (in_nmi())
-		irq_work_queue(&gate->work);
-	else
+	if (!in_nmi())
 		perf_event_update_userpage(event);
+	else if (READ_ONCE(event->oncpu) == smp_processor_id())
+		irq_work_queue(&gate->work);
 }
 
 static void perf_gate_settle_here(struct perf_gate *gate, u64 time)
@@ -142,16 +142,24 @@ static void perf_gate_settle_here(struct perf_gate *gate, u64 time)
 static void perf_gate_work(struct irq_work *work)
 {
 	struct perf_gate *gate = container_of(work, struct perf_gate, work);
+	int cpu = READ_ONCE(gate->event->oncpu);
 
-	/* If the event went elsewhere, it was settled on arrival. */
-	if (perf_gate_readable(gate->event))
+	if (perf_gate_readable(gate->event)) {
 		perf_gate_settle_here(gate, perf_event_ctx_time(gate->event));
+	} else if (cpu >= 0 && cpu != smp_processor_id() &&
+		   !perf_gate_settled(gate)) {
+		/*
+		 * The event went elsewhere and was settled on arrival, but a
+		 * firing there has found this work pending here.
+		 */
+		irq_work_queue_on(work, cpu);
+	}
 }
 
 /*
  * Bring the account of a gate whose depth changed up to date, or see to it that
- * somebody does. Its event is not on another CPU. With @direct, interrupts were
- * on when the trigger fired, so this CPU is not inside of any PMU driver.
+ * somebody does. With @direct, interrupts were on when the trigger fired, so this
+ * CPU is not inside of any PMU driver.
  */
 static void perf_gate_kick(struct perf_gate *gate, bool direct, u64 time)
 {
@@ -186,30 +194,14 @@ static __always_inline bool perf_gate_step(struct perf_gate *gate,
 	return !old || !new;
 }
 
-/*
- * A tracepoint that was delivered to a task on another CPU. This happens under
- * the lock of its context, so the targets cannot move meanwhile, and not in NMI.
- */
-static void perf_gate_fire_remote(struct perf_gate *gate, unsigned int pass)
-{
-	struct perf_gate_link *link;
-	int cpu;
-
-	list_for_each_entry_rcu(link, &gate->links, node) {
-		cpu = READ_ONCE(link->target->event->oncpu);
-		if (READ_ONCE(link->pass) & pass &&
-		    perf_gate_step(link->target, READ_ONCE(link->role)) &&
-		    cpu >= 0)
-			irq_work_queue_on(&link->target->work, cpu);
-	}
-}
-
 /**
  * __perf_gate_fire() - An event occurred or overflowed: move its targets' gates
  * @event:	The event, which need not be a trigger
  * @pass:	PERF_GATE_BEFORE, PERF_GATE_AFTER or both
  *
- * An event that is not running or whose own gate is closed does not fire.
+ * An event that is disabled or whose own gate is closed does not fire. One that
+ * is merely inactive does: a tracepoint may be delivered to a task that is not
+ * running, under the lock of its context.
  *
  * Context: Any, with preemption disabled. Takes no locks. Interrupts are off
  *          for at most PERF_GATE_MAX_LINKS reads of a PMU.
@@ -225,13 +217,8 @@ void __perf_gate_fire(struct perf_event *event, unsigned int pass)
 	guard(irqsave)();
 	guard(rcu)();
 
-	if (event->state != PERF_EVENT_STATE_ACTIVE || !atomic_read(&gate->depth))
+	if (event->state < PERF_EVENT_STATE_INACTIVE || !atomic_read(&gate->depth))
 		return;
-
-	if (unlikely(event->oncpu != smp_processor_id())) {
-		perf_gate_fire_remote(gate, pass);
-		return;
-	}
 
 	/* One instant for all targets, which share its context. */
 	time = perf_event_ctx_time(event);
@@ -263,8 +250,9 @@ void __perf_gate_sched_in(struct perf_event *event)
 {
 	lockdep_assert_held(&event->ctx->lock);
 
+	/* If pmu::add() fails, the event has not run since ->tstamp. */
 	if (!perf_gate_settled(event->gate))
-		perf_gate_move(event->gate, event, perf_event_ctx_time(event), false);
+		perf_gate_move(event->gate, event, event->tstamp, false);
 }
 
 /**
@@ -291,24 +279,20 @@ u64 __perf_gate_count(struct perf_event *event)
 	return count;
 }
 
-/**
- * __perf_gate_time() - The time that the gate of a running event was open
- * @event:	Event that has a gate
- * @running:	Running time of the event that the caller reports beside it
- *
- * Context: Any on the CPU of the event, else perf_event_context::lock held.
- * Return: ns, at most @running.
- */
-u64 __perf_gate_time(struct perf_event *event, u64 running)
+/* At most @running, which the caller reports beside it. */
+static u64 perf_gate_time(struct perf_event *event, u64 running)
 {
 	struct perf_gate *gate = event->gate;
 	const struct perf_gate_acct *acct;
 	unsigned int seq;
 	u64 inside;
 
+	if (!gate)
+		return min(perf_gate_running(event, perf_event_ctx_time(event)), running);
+
 	/*
-	 * @running may be older than the latest opening. A time that is taken
-	 * here is not, and what it has in excess of @running is cut off.
+	 * @running may be older than the latest opening, so take the time once
+	 * more. The clock of another CPU may still be behind that opening.
 	 */
 	do {
 		seq = read_seqcount_latch(&gate->latch);
@@ -317,7 +301,50 @@ u64 __perf_gate_time(struct perf_event *event, u64 running)
 		inside = perf_gate_inside(acct, inside, acct->running);
 	} while (read_seqcount_latch_retry(&gate->latch, seq));
 
-	return min(inside, running);
+	return (s64)inside < 0 ? 0 : min(inside, running);
+}
+
+/**
+ * perf_gate_values() - What read(2) and samples tell about a gate
+ * @event:		The event, which need not have a gate
+ * @read_format:	PERF_FORMAT_GATE_TIME, PERF_FORMAT_GATE_COUNT or both
+ * @running:		Running time of the event that the reader sees, in ns,
+ *			U64_MAX if he sees none
+ * @values:		Receives the time in ns and the number of openings
+ *
+ * Context: Any on the CPU of the event, elsewhere perf_event_context::lock held.
+ * Return: The number of values written.
+ */
+int perf_gate_values(struct perf_event *event, u64 read_format, u64 running,
+		     u64 *values)
+{
+	int n = 0;
+
+	if (read_format & PERF_FORMAT_GATE_TIME)
+		values[n++] = perf_gate_time(event, running);
+	if (read_format & PERF_FORMAT_GATE_COUNT)
+		values[n++] = event->gate ? atomic64_read(&event->gate->nr_opened) : 0;
+
+	return n;
+}
+
+/**
+ * perf_gate_read_values() - perf_gate_values() for an event that may run anywhere
+ * @event:		The event, which need not have a gate
+ * @read_format:	PERF_FORMAT_GATE_TIME, PERF_FORMAT_GATE_COUNT or both
+ * @running:		Running time of the event that the reader sees, in ns
+ * @values:		Receives the time in ns and the number of openings
+ *
+ * Context: Process context, perf_event_context::mutex held. Takes
+ *          perf_event_context::lock.
+ * Return: The number of values written.
+ */
+int perf_gate_read_values(struct perf_event *event, u64 read_format, u64 running,
+			  u64 *values)
+{
+	guard(raw_spinlock_irq)(&event->ctx->lock);
+
+	return perf_gate_values(event, read_format, running, values);
 }
 
 static void __perf_gate_set(struct perf_event *event,
@@ -330,8 +357,16 @@ static void __perf_gate_set(struct perf_event *event,
 	if (!atomic_xchg(&gate->depth, open) && open)
 		atomic64_inc(&gate->nr_opened);
 
-	if (perf_gate_readable(event))
+	if (gate->by_core || perf_gate_readable(event))
 		perf_gate_settle_here(gate, perf_event_ctx_time(event));
+}
+
+/* Its context may be without any event, and is not to be looked for. */
+static bool perf_gate_is_dead(struct perf_event *event)
+{
+	lockdep_assert_held(&event->ctx->mutex);
+
+	return event->state <= PERF_EVENT_STATE_EXIT;
 }
 
 /**
@@ -339,13 +374,15 @@ static void __perf_gate_set(struct perf_event *event,
  * @gate:	Gate of an event
  * @open:	The state that it is to have
  *
- * The gate of an event whose task is gone keeps its state.
+ * The gate of an event that is out of its context, or whose task is gone, keeps
+ * its state.
  *
  * Context: Process context, perf_event_context::mutex of the event held.
  */
 void perf_gate_set(struct perf_gate *gate, bool open)
 {
-	event_function_call(gate->event, __perf_gate_set, &open);
+	if (!perf_gate_is_dead(gate->event))
+		event_function_call(gate->event, __perf_gate_set, &open);
 }
 
 static void perf_gate_zero(struct perf_event *event)
@@ -369,15 +406,16 @@ static void __perf_gate_zero(struct perf_event *event,
 			     struct perf_cpu_context *cpuctx,
 			     struct perf_event_context *ctx, void *info)
 {
+	struct perf_gate *gate = event->gate;
 	bool *done = info;
 
-	if (perf_gate_readable(event)) {
+	if (perf_gate_readable(event))
 		event->pmu->read(event);
-		perf_gate_zero(event);
-		perf_gate_settle_here(event->gate, perf_event_ctx_time(event));
-	} else {
-		perf_gate_zero(event);
-	}
+	perf_gate_zero(event);
+	if (gate->by_core || perf_gate_readable(event))
+		perf_gate_settle_here(gate, perf_event_ctx_time(event));
+	else
+		perf_event_update_userpage(event);
 	*done = true;
 }
 
@@ -393,10 +431,14 @@ void __perf_gate_reset(struct perf_event *event)
 {
 	bool done = false;
 
-	event_function_call(event, __perf_gate_zero, &done);
-	/* The task is gone, and with it all that could count or fire. */
-	if (!done)
+	if (!perf_gate_is_dead(event))
+		event_function_call(event, __perf_gate_zero, &done);
+
+	/* Gone, and with it all that could count or fire. */
+	if (!done) {
 		perf_gate_zero(event);
+		perf_event_update_userpage(event);
+	}
 }
 
 /**
@@ -446,18 +488,35 @@ void perf_gate_free(struct perf_gate *gate)
 }
 
 /**
+ * perf_gate_can_filter() - Would a closed gate hold back all samples of an event?
+ * @event:	The event
+ *
+ * Context: Any.
+ * Return: False if samples do not pass through an overflow of their own each:
+ *         the PMU hands them over in bulk or to the AUX area, or a BPF program
+ *         writes them.
+ */
+bool perf_gate_can_filter(struct perf_event *event)
+{
+	return !has_aux(event) && !event->attr.aux_output &&
+	       !event->attr.precise_ip &&
+	       !(event->attr.type == PERF_TYPE_SOFTWARE &&
+		 event->attr.config == PERF_COUNT_SW_BPF_OUTPUT);
+}
+
+/**
  * perf_gate_init() - Give a new event the gate that its attributes ask for
  * @event:	Event that nobody else knows
  *
  * Context: Process context, as perf_gate_alloc().
- * Return: 0, -EOPNOTSUPP for an AUX area event, -ENOMEM.
+ * Return: 0, -EOPNOTSUPP if a gate could not hold back its samples, -ENOMEM.
  */
 int perf_gate_init(struct perf_event *event)
 {
 	if (event->parent || !event->attr.start_paused)
 		return 0;
 
-	if (has_aux(event))
+	if (!perf_gate_can_filter(event))
 		return -EOPNOTSUPP;
 
 	event->gate = perf_gate_alloc(event);

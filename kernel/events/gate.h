@@ -169,7 +169,6 @@ extern struct static_key_false_deferred perf_gate_key;
 void __perf_gate_fire(struct perf_event *event, unsigned int pass);
 void __perf_gate_sched_in(struct perf_event *event);
 u64 __perf_gate_count(struct perf_event *event);
-u64 __perf_gate_time(struct perf_event *event, u64 running);
 void __perf_gate_reset(struct perf_event *event);
 void __perf_gate_release(struct perf_event *event);
 void __perf_gate_sever(struct perf_event *event);
@@ -177,9 +176,14 @@ void __perf_gate_sever(struct perf_event *event);
 struct perf_gate *perf_gate_alloc(struct perf_event *event);
 void perf_gate_free(struct perf_gate *gate);
 void perf_gate_set(struct perf_gate *gate, bool open);
+bool perf_gate_can_filter(struct perf_event *event);
 int perf_gate_init(struct perf_event *event);
 long perf_gate_ioctl(struct perf_event *event, unsigned int cmd,
 		     unsigned long arg);
+int perf_gate_values(struct perf_event *event, u64 read_format, u64 running,
+		     u64 *values);
+int perf_gate_read_values(struct perf_event *event, u64 read_format, u64 running,
+			  u64 *values);
 
 /* The gate of @event if it has one, at the cost of a NOP while nobody gates. */
 static __always_inline struct perf_gate *perf_gate_of(struct perf_event *event)
@@ -230,21 +234,6 @@ static __always_inline u64 perf_gate_count(struct perf_event *event)
 	return local64_read(&event->count);
 }
 
-static __always_inline u64 perf_gate_time(struct perf_event *event, u64 running)
-{
-	if (perf_gate_of(event))
-		return __perf_gate_time(event, running);
-
-	return running;
-}
-
-static __always_inline u64 perf_gate_nr_opened(struct perf_event *event)
-{
-	struct perf_gate *gate = perf_gate_of(event);
-
-	return gate ? atomic64_read(&gate->nr_opened) : 0;
-}
-
 static __always_inline bool perf_gate_reset(struct perf_event *event)
 {
 	if (!perf_gate_of(event))
@@ -278,8 +267,6 @@ static inline void perf_gate_fire(struct perf_event *event, unsigned int pass) {
 static inline bool perf_gate_closed(struct perf_event *event) { return false; }
 static inline bool perf_gate_hides_index(struct perf_event *event) { return false; }
 static inline void perf_gate_sched_in(struct perf_event *event) { }
-static inline u64 perf_gate_time(struct perf_event *event, u64 running) { return running; }
-static inline u64 perf_gate_nr_opened(struct perf_event *event) { return 0; }
 static inline bool perf_gate_reset(struct perf_event *event) { return false; }
 static inline int perf_gate_init(struct perf_event *event) { return 0; }
 static inline void perf_gate_release(struct perf_event *event) { }
@@ -297,6 +284,19 @@ static inline long perf_gate_ioctl(struct perf_event *event, unsigned int cmd,
 	return -ENOTTY;
 }
 
+/* No event has the bits: perf_gate_check_attr(). */
+static inline int perf_gate_values(struct perf_event *event, u64 read_format,
+				   u64 running, u64 *values)
+{
+	return 0;
+}
+
+static inline int perf_gate_read_values(struct perf_event *event, u64 read_format,
+					u64 running, u64 *values)
+{
+	return 0;
+}
+
 #endif /* CONFIG_PERF_EVENTS_GATE */
 
 #define PERF_FORMAT_GATE	(PERF_FORMAT_GATE_TIME | PERF_FORMAT_GATE_COUNT)
@@ -312,23 +312,6 @@ static inline int perf_gate_check_attr(const struct perf_event_attr *attr)
 		return -EINVAL;
 
 	return attr->inherit ? -EOPNOTSUPP : 0;
-}
-
-/*
- * Append to a read(2) entry of @event what its reader's @read_format asks for;
- * @running is the running time that the same reader sees.
- */
-static inline int perf_gate_values(struct perf_event *event, u64 read_format,
-				   u64 running, u64 *values)
-{
-	int n = 0;
-
-	if (read_format & PERF_FORMAT_GATE_TIME)
-		values[n++] = perf_gate_time(event, running);
-	if (read_format & PERF_FORMAT_GATE_COUNT)
-		values[n++] = perf_gate_nr_opened(event);
-
-	return n;
 }
 
 #endif /* _KERNEL_EVENTS_GATE_H */

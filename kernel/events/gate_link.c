@@ -185,7 +185,7 @@ static int perf_gate_check_events(struct perf_event *trigger,
 	if (!perf_gate_same_life(trigger, target) || !perf_gate_can_fire(trigger))
 		return -EINVAL;
 
-	if (has_aux(target) || target->attr.inherit)
+	if (!perf_gate_can_filter(target) || target->attr.inherit)
 		return -EOPNOTSUPP;
 
 	return 0;

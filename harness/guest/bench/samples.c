@@ -220,6 +220,7 @@ static void spin_run(void *arg)
  */
 static void hardware_samples(void)
 {
+	const char *operation = "hw event: sample IP TID TIME with its interrupt";
 	const int rounds = rounds_of(50), record = 32;
 	const struct op spin = { .run = spin_run, .batch = 1, .rounds = 50 };
 	struct perf_event_mmap_page *ring;
@@ -246,11 +247,12 @@ static void hardware_samples(void)
 		each[i] /= (ring_head(ring) - ring->data_tail) / record;
 	}
 	if (ring_head(ring) <= ring->data_tail) {
-		report_wrong("instructions event: no samples");
+		/* QEMU's PMU raises its interrupt from version 8.1 on. */
+		report_absent("Z1", ENODATA, "%s", operation);
 	} else {
 		cost.insn = median(each, rounds);
 		cost.resolution = ARCH_TICK_ERROR * ARCH_INSN_PER_TICK;
-		report("Z1", cost, "hw event: sample IP TID TIME with its interrupt");
+		report("Z1", cost, "%s", operation);
 	}
 	ring_unmap(ring, RING_PAGES);
 out:

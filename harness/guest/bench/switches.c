@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Two tasks that hand one byte to and fro: two context switches a round trip. */
+/* Two tasks that pass one byte back and forth: two context switches a round trip. */
 #include "bench.h"
 
 #include <stdlib.h>

@@ -27,6 +27,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -198,6 +199,21 @@ static inline void spin_ns(__u64 ns)
 
 	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
 		;
+}
+
+/*
+ * Gives the CPU away and comes back. A timer that fires before the task is
+ * asleep, as it can on a slow machine, lets it go on without a task switch.
+ */
+static inline void sleep_for_certain(void)
+{
+	struct rusage before, after;
+
+	getrusage(RUSAGE_THREAD, &before);
+	do {
+		usleep(1000);
+		getrusage(RUSAGE_THREAD, &after);
+	} while (after.ru_nvcsw == before.ru_nvcsw);
 }
 
 /* A file that holds one number, -1 when there is no such file. */

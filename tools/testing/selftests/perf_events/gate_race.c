@@ -9,7 +9,6 @@
 #define _GNU_SOURCE
 
 #include <pthread.h>
-#include <sys/resource.h>
 
 #include "../kselftest_harness.h"
 #include "gate_helpers.h"

@@ -281,7 +281,7 @@ static void run_limited_window(const struct gate_pages *pages, unsigned int nr)
 	window_open();
 	pages_touch(pages, nr);
 	window_close();
-	usleep(1000);
+	sleep_for_certain();
 }
 
 static int open_limited_target(struct __test_metadata *const _metadata,

@@ -281,10 +281,10 @@ TEST_F(gate, gate_keeps_its_state_over_a_task_switch)
 
 	ASSERT_EQ(0, set_both(&self->triggers, self->target));
 	for (i = 0; i < 10; i++) {
-		usleep(1000);
+		sleep_for_certain();
 		EXPECT_FALSE(is_open(&self->pages, self->target));
 		window_open();
-		usleep(1000);
+		sleep_for_certain();
 		EXPECT_TRUE(is_open(&self->pages, self->target));
 		window_close();
 	}

@@ -6,7 +6,6 @@
 
 #include <linux/bpf.h>
 #include <linux/hw_breakpoint.h>
-#include <sys/resource.h>
 
 #include "../kselftest_harness.h"
 #include "gate_helpers.h"
@@ -87,7 +86,7 @@ TEST_F(gate_trigger, refreshed_trigger_opens_the_first_windows)
 		window_close();
 		/* At its limit, an event is off at the latest when its task has slept. */
 		if (i == 2)
-			usleep(1000);
+			sleep_for_certain();
 	}
 	EXPECT_EQ(3, gate_openings(self->target));
 	EXPECT_EQ(6, gate_read_count(self->target));
@@ -490,21 +489,6 @@ TEST_F(gate_trigger, clock_gates_clocks_without_waiting_for_itself)
 	EXPECT_LE(value.gate_time, value.running);
 	EXPECT_LT(0, value.value);
 	EXPECT_EQ(value.gate_count, gate_openings(sampling));
-}
-
-/*
- * Give the CPU away and come back, under a name that is new since. A timer that
- * fires before its task is asleep lets it go on without a switch.
- */
-static void sleep_for_certain(void)
-{
-	struct rusage before, after;
-
-	getrusage(RUSAGE_THREAD, &before);
-	do {
-		usleep(1000);
-		getrusage(RUSAGE_THREAD, &after);
-	} while (after.ru_nvcsw == before.ru_nvcsw);
 }
 
 /*
