@@ -504,10 +504,15 @@ FIXTURE_TEARDOWN(gate_none)
 	triggers_close(&self->triggers);
 }
 
+static bool differs(__u64 count, __u64 plain, unsigned int part)
+{
+	return (count > plain ? count - plain : plain - count) > plain / part;
+}
+
 TEST_F(gate_none, event_without_a_gate_counts_as_ever)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, variant->config);
-	int first = nth_cpu(0), second = nth_cpu(1);
+	int first = nth_cpu(0), second = nth_cpu(1), attempts = 5;
 	__u64 plain_count, count;
 	int leader, sibling, i;
 
@@ -522,6 +527,7 @@ TEST_F(gate_none, event_without_a_gate_counts_as_ever)
 	sibling = gate_open_group(&attr, 0, -1, leader);
 	ASSERT_LE(0, sibling);
 
+again:
 	ASSERT_EQ(0, gate_ioctl(leader, PERF_EVENT_IOC_ENABLE, 0));
 	for (i = 0; i < 10; i++) {
 		run_windows(&self->pages, 1);
@@ -534,9 +540,19 @@ TEST_F(gate_none, event_without_a_gate_counts_as_ever)
 	count = gate_read_count(sibling);
 	EXPECT_LE(9, plain_count);
 	if (variant->time) {
-		/* One starts later than the other and stops later. */
-		EXPECT_LE(plain_count - plain_count / 20, count);
-		EXPECT_GE(plain_count + plain_count / 20, count);
+		/*
+		 * Of two clocks, one starts and stops later at each switch, and
+		 * the host may stop the guest in between. That is rare enough
+		 * not to happen five times in a row.
+		 */
+		if (differs(count, plain_count, 20) && --attempts) {
+			gate_ioctl(leader, PERF_EVENT_IOC_RESET, 0);
+			gate_ioctl(sibling, PERF_EVENT_IOC_RESET, 0);
+			goto again;
+		}
+		EXPECT_FALSE(differs(count, plain_count, 20)) {
+			TH_LOG("%llu and %llu ns", plain_count, count);
+		}
 	} else {
 		EXPECT_EQ(plain_count, count);
 	}

@@ -13,6 +13,8 @@
 #include "../kselftest_harness.h"
 #include "gate_helpers.h"
 
+#define SPINNER	"gate_race_spinner"
+
 #define DEFAULT_SECONDS	8
 #define MAX_SECONDS	3600
 /* A race, and time to take down what it leaves on a slow machine. */
@@ -420,4 +422,62 @@ TEST_F_TIMEOUT(gate_race, thousands_of_links_of_one_process, RACE_TIMEOUT)
 	expect_exact_count(_metadata, &self->triggers, &self->pages);
 }
 
+/*
+ * After exec(), the task has a context without any event in it. What is done to
+ * an event that was in it must not go looking for it there.
+ */
+TEST(event_removed_on_exec_keeps_its_state)
+{
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+	int closed, open, running[2], i;
+	pid_t child;
+	char byte;
+
+	attr.remove_on_exec = 1;
+	ASSERT_EQ(0, pipe(running));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		raise(SIGSTOP);
+		dup2(running[1], STDOUT_FILENO);
+		execl("/proc/self/exe", SPINNER, NULL);
+		_exit(1);
+	}
+	ASSERT_EQ(child, waitpid(child, NULL, WUNTRACED));
+	open = gate_open(&attr, child, -1);
+	ASSERT_LE(0, open);
+	gate_attr_set_bit(&attr, GATE_BIT_START_PAUSED);
+	closed = gate_open(&attr, child, -1);
+	ASSERT_LE(0, closed);
+	ASSERT_EQ(0, kill(child, SIGCONT));
+	ASSERT_EQ(1, read(running[0], &byte, 1));
+
+	for (i = 0; i < 100; i++) {
+		EXPECT_EQ(0, clear_gate(closed));
+		EXPECT_EQ(0, gate_ioctl(closed, PERF_EVENT_IOC_RESET, 0));
+		EXPECT_EQ(0, set_starter(closed, -1));
+		EXPECT_EQ(-ESRCH, set_starter(open, closed));
+	}
+	EXPECT_EQ(0, gate_read(closed).gate_count);
+	EXPECT_EQ(0, gate_read_count(closed));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+/* What the test above executes: at work, so that its context would be active. */
+static int spin(void)
+{
+	if (write(STDOUT_FILENO, "", 1) != 1)
+		return 1;
+	for (;;)
+		;
+}
+
+#define main test_main
 TEST_HARNESS_MAIN
+#undef main
+
+int main(int argc, char **argv)
+{
+	return !strcmp(argv[0], SPINNER) ? spin() : test_main(argc, argv);
+}
