@@ -342,9 +342,13 @@ int perf_gate_values(struct perf_event *event, u64 read_format, u64 running,
 int perf_gate_read_values(struct perf_event *event, u64 read_format, u64 running,
 			  u64 *values)
 {
-	guard(raw_spinlock_irq)(&event->ctx->lock);
+	int n;
 
-	return perf_gate_values(event, read_format, running, values);
+	raw_spin_lock_irq(&event->ctx->lock);
+	n = perf_gate_values(event, read_format, running, values);
+	raw_spin_unlock_irq(&event->ctx->lock);
+
+	return n;
 }
 
 static void __perf_gate_set(struct perf_event *event,

@@ -42,6 +42,7 @@ static void next_row_name(const struct next_row *row, char *desc)
 {
 	strscpy(desc, row->name, KUNIT_PARAM_DESC_SIZE);
 }
+
 KUNIT_ARRAY_PARAM(next, next_rows, next_row_name);
 
 static void depth_follows_the_triggers(struct kunit *test)
