@@ -570,7 +570,7 @@ static void *watch_page(void *data)
 	return (void *)nr_bad;
 }
 
-TEST_F(gate_page, page_is_consistent_while_the_gate_flips)
+TEST_F_TIMEOUT(gate_page, page_is_consistent_while_the_gate_flips, 120)
 {
 	pthread_t thread;
 	void *nr_bad;
