@@ -253,6 +253,15 @@ static inline long pmu_type(const char *name)
 	return read_number(path);
 }
 
+/*
+ * An emulated PMU may count and never interrupt, which looks like a kernel that
+ * loses its interrupts. Whoever runs the tests there says so, with the reason.
+ */
+static inline const char *pmu_without_interrupts(void)
+{
+	return getenv("PERF_TEST_NO_PMU_INTERRUPTS");
+}
+
 static inline int open_tracepoint(const char *name)
 {
 	long id = tracepoint_id(name);
