@@ -52,8 +52,11 @@ series: tree	## mails for `git am` in build/series
 deps:		## packages, emulator, busybox
 	@$(H)/deps
 
+qemu-pmu: deps	## QEMU whose x86_64 has a PMU, kept in the user's cache
+	@$(H)/qemu-pmu
+
 clean:		## remove build/
 	rm -rf build
 
 .PHONY: help run check kunit selftest shell bench check-debug build lint bisect \
-	tree save series deps clean
+	tree save series deps qemu-pmu clean

@@ -89,6 +89,7 @@ lock()
 #   CC		compiler for the guest's programs and, under ccache, its kernel
 #   IMAGE	bootable image below the objects
 #   QEMU	the emulator
+#   PMU_QEMU	that of harness/qemu-pmu, there or not
 #   DEBARCH	Debian's name of it
 arch_env()
 {
@@ -109,8 +110,9 @@ arch_env()
 	if [ "$(uname -m)" = "$1" ]; then
 		CROSS=
 	fi
+	PMU_QEMU=$build/tools/bin/qemu-pmu-$1
 	CC=${CROSS}gcc
-	export ARCH KARCH CROSS CC IMAGE QEMU DEBARCH
+	export ARCH KARCH CROSS CC IMAGE QEMU PMU_QEMU DEBARCH
 }
 
 # kgit ARGS: git in build/linux that no configuration of the user or the
