@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * perf selftests on an emulated x86 PMU - events, work of known length
+ *
+ * The emulator that has a PMU says so with QEMU_PMU=1 in the environment, and
+ * with QEMU_PMU_CPI and QEMU_PMU_REF_CPI how many core and reference cycles an
+ * instruction takes. Its counts are exact, and so are these tests. On hardware,
+ * where an interrupt may count as an instruction, they skip.
+ */
+#ifndef _X86_PMU_HELPERS_H
+#define _X86_PMU_HELPERS_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+/* Instructions retired, the same number at Intel and AMD. */
+#define RAW_INSTRUCTIONS	0xc0
+
+static inline struct perf_event_attr pmu_attr(__u32 type, __u64 config)
+{
+	return (struct perf_event_attr) {
+		.type		= type,
+		.size		= sizeof(struct perf_event_attr),
+		.config		= config,
+		.disabled	= 1,
+		.exclude_kernel	= 1,
+	};
+}
+
+static inline struct perf_event_attr instructions_attr(void)
+{
+	return pmu_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+}
+
+static inline int pmu_open(struct perf_event_attr *attr, int leader)
+{
+	return syscall(__NR_perf_event_open, attr, 0, -1, leader, PERF_FLAG_FD_CLOEXEC);
+}
+
+static inline long pmu_number(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value ? atol(value) : 0;
+}
+
+/* A read that fails shows as all ones, which no test takes for an answer. */
+static inline __u64 pmu_read(int fd)
+{
+	__u64 value;
+
+	return read(fd, &value, sizeof(value)) == sizeof(value) ? value : ~0ULL;
+}
+
+static inline int pmu_enable(int fd)
+{
+	return ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+}
+
+static inline int pmu_disable(int fd)
+{
+	return ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+/* Two instructions each time, and one for the return of work_loop(). */
+void work_loop(__u64 times);
+extern char work_loop_end[];
+asm(".pushsection .text\n"
+	".balign 16\n"
+	".type work_loop, @function\n"
+	"work_loop:\n"
+	"1:	dec %rdi\n"
+	"	jnz 1b\n"
+	"	ret\n"
+	"work_loop_end:\n"
+	".size work_loop, . - work_loop\n"
+	".popsection");
+
+static inline bool in_work_loop(__u64 ip)
+{
+	return ip >= (unsigned long)work_loop && ip < (unsigned long)work_loop_end;
+}
+
+/* One store to each page, six instructions per page. */
+static inline void touch_pages(char *mem, unsigned long nr)
+{
+	asm volatile("1:	movb $1, (%0)\n"
+		     "	nop\n"
+		     "	nop\n"
+		     "	add $4096, %0\n"
+		     "	dec %1\n"
+		     "	jnz 1b"
+		     : "+r" (mem), "+r" (nr) : : "memory", "cc");
+}
+
+static inline __u64 rdpmc(__u32 counter)
+{
+	__u32 low, high;
+
+	asm volatile("rdpmc" : "=a" (low), "=d" (high) : "c" (counter) : "memory");
+	return low | (__u64)high << 32;
+}
+
+/* What perf_event_mmap_page documents, without the time. */
+static inline __u64 page_read(const struct perf_event_mmap_page *page)
+{
+	__u32 seq, index;
+	__u64 count;
+
+	do {
+		seq = __atomic_load_n(&page->lock, __ATOMIC_RELAXED);
+		asm volatile("" : : : "memory");
+		index = page->index;
+		count = page->offset;
+		if (page->cap_user_rdpmc && index) {
+			__u64 pmc = rdpmc(index - 1) << (64 - page->pmc_width);
+
+			count += (__s64)pmc >> (64 - page->pmc_width);
+		}
+		asm volatile("" : : : "memory");
+	} while (__atomic_load_n(&page->lock, __ATOMIC_RELAXED) != seq);
+	return count;
+}
+
+static inline struct perf_event_mmap_page *page_map(int fd, unsigned int nr_data)
+{
+	size_t page_size = sysconf(_SC_PAGESIZE);
+
+	return mmap(NULL, (1 + nr_data) * page_size, PROT_READ | (nr_data ? PROT_WRITE : 0),
+		    MAP_SHARED, fd, 0);
+}
+
+/* Writes @text to a file; false if there is no such file or it is refused. */
+static inline bool write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	ssize_t len = strlen(text);
+	bool done;
+
+	if (fd < 0)
+		return false;
+	done = write(fd, text, len) == len;
+	close(fd);
+	return done;
+}
+
+/*
+ * Non-zero when the test cannot run here, with the reason given to the harness.
+ * A kernel that finds no PMU where the emulator has one is a failure.
+ */
+static inline int pmu_setup(struct __test_metadata *const _metadata)
+{
+	struct perf_event_attr attr = instructions_attr();
+	int fd;
+
+	if (!pmu_number("QEMU_PMU"))
+		SKIP(return -1, "no emulated PMU, whose counts are exact: QEMU_PMU is not set");
+	fd = pmu_open(&attr, -1);
+	ASSERT_LE(0, fd) {
+		TH_LOG("the emulator has a PMU, the kernel does not use it: %s", strerror(errno));
+	}
+	close(fd);
+	/* A page that is faulted in or copied runs no user code, but a sample may hit it. */
+	ASSERT_EQ(0, mlockall(MCL_CURRENT));
+	return 0;
+}
+
+#endif

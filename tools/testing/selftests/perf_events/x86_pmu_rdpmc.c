@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf selftests on an emulated x86 PMU - RDPMC through the user page
+ */
+#define _GNU_SOURCE
+
+#include <setjmp.h>
+
+#include "../kselftest_harness.h"
+#include "x86_pmu_helpers.h"
+
+/* Of the PMU that the kernel calls "cpu" */
+static const char rdpmc_mode[] = "/sys/bus/event_source/devices/cpu/rdpmc";
+
+FIXTURE(x86_pmu_rdpmc)
+{
+	struct perf_event_mmap_page *page;
+	int fd;
+};
+
+FIXTURE_SETUP(x86_pmu_rdpmc)
+{
+	struct perf_event_attr attr = instructions_attr();
+
+	self->fd = -1;
+	self->page = MAP_FAILED;
+	if (pmu_setup(_metadata))
+		return;
+	self->fd = pmu_open(&attr, -1);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, pmu_enable(self->fd));
+	self->page = page_map(self->fd, 0);
+	ASSERT_NE(MAP_FAILED, self->page);
+}
+
+FIXTURE_TEARDOWN(x86_pmu_rdpmc)
+{
+	if (self->page != MAP_FAILED)
+		munmap(self->page, sysconf(_SC_PAGESIZE));
+	close(self->fd);
+}
+
+TEST_F(x86_pmu_rdpmc, page_describes_the_counter)
+{
+	EXPECT_TRUE(!!self->page->cap_user_rdpmc);
+	EXPECT_EQ(48, self->page->pmc_width);
+	EXPECT_NE(0, self->page->index);
+	ASSERT_EQ(0, pmu_disable(self->fd));
+	EXPECT_EQ(0, self->page->index);
+}
+
+TEST_F(x86_pmu_rdpmc, counter_counts_each_instruction)
+{
+	__u32 counter = self->page->index - 1;
+	__u32 with, without;
+
+	asm volatile("rdpmc\n"
+		     "	mov %%eax, %%r8d\n"
+		     "	rdpmc\n"
+		     "	sub %%r8d, %%eax"
+		     : "=a" (without) : "c" (counter) : "rdx", "r8", "cc");
+	asm volatile("rdpmc\n"
+		     "	mov %%eax, %%r8d\n"
+		     "	.rept 100\n"
+		     "	nop\n"
+		     "	.endr\n"
+		     "	rdpmc\n"
+		     "	sub %%r8d, %%eax"
+		     : "=a" (with) : "c" (counter) : "rdx", "r8", "cc");
+	EXPECT_EQ(2, without);
+	EXPECT_EQ(102, with);
+}
+
+TEST_F(x86_pmu_rdpmc, page_and_read_agree_on_a_stopped_event)
+{
+	work_loop(12345);
+	ASSERT_EQ(0, pmu_disable(self->fd));
+	EXPECT_EQ(pmu_read(self->fd), page_read(self->page));
+	EXPECT_LE(2 * 12345, page_read(self->page));
+}
+
+static __attribute_noinline__ __u64
+page_then_read(int fd, const struct perf_event_mmap_page *page)
+{
+	__u64 before = page_read(page);
+
+	return pmu_read(fd) - before;
+}
+
+static __attribute_noinline__ __u64
+read_then_page(int fd, const struct perf_event_mmap_page *page)
+{
+	__u64 before = pmu_read(fd);
+
+	return page_read(page) - before;
+}
+
+/* What lies between two ways to read is always the same few instructions. */
+TEST_F(x86_pmu_rdpmc, page_and_read_agree_on_a_running_event)
+{
+	__u64 forth, back;
+	unsigned int i;
+
+	page_then_read(self->fd, self->page);
+	forth = page_then_read(self->fd, self->page);
+	back = read_then_page(self->fd, self->page);
+	EXPECT_GT(100, forth);
+	EXPECT_GT(100, back);
+	for (i = 0; i < 1000; i++) {
+		EXPECT_EQ(forth, page_then_read(self->fd, self->page));
+		EXPECT_EQ(back, read_then_page(self->fd, self->page));
+		work_loop(100);
+	}
+}
+
+static __attribute_noinline__ __u64
+page_gain(const struct perf_event_mmap_page *page, __u64 times)
+{
+	__u64 before = page_read(page);
+
+	work_loop(times);
+	return page_read(page) - before;
+}
+
+TEST_F(x86_pmu_rdpmc, page_counts_each_instruction)
+{
+	unsigned int i, wrong = 0;
+	__u64 once;
+
+	page_gain(self->page, 1);
+	once = page_gain(self->page, 1);
+	/* Long enough to be interrupted and to move to another processor. */
+	for (i = 0; i < 1000; i++)
+		wrong += page_gain(self->page, 100001) - once != 2 * 100000;
+	/* A task switch between two reads of the page makes it read again. */
+	EXPECT_GE(20, wrong);
+}
+
+TEST_F(x86_pmu_rdpmc, page_crosses_bit_31)
+{
+	__u64 before = page_read(self->page), read_before = pmu_read(self->fd);
+
+	work_loop(1100000000);
+	EXPECT_LE(2200000000ULL, page_read(self->page) - before);
+	EXPECT_GT(2200001000ULL, page_read(self->page) - before);
+	EXPECT_GT(2200001000ULL, pmu_read(self->fd) - read_before);
+}
+
+static sigjmp_buf fault;
+
+static void catch_fault(int signal)
+{
+	siglongjmp(fault, 1);
+}
+
+static bool rdpmc_faults(__u32 counter)
+{
+	if (sigsetjmp(fault, 1))
+		return true;
+	rdpmc(counter);
+	return false;
+}
+
+TEST_F(x86_pmu_rdpmc, permission_ends_with_the_last_mapping)
+{
+	__u32 counter = self->page->index - 1;
+	struct perf_event_mmap_page *again;
+
+	ASSERT_NE(SIG_ERR, signal(SIGSEGV, catch_fault));
+	again = page_map(self->fd, 0);
+	ASSERT_NE(MAP_FAILED, again);
+	EXPECT_FALSE(rdpmc_faults(counter));
+	ASSERT_EQ(0, munmap(self->page, sysconf(_SC_PAGESIZE)));
+	self->page = again;
+	EXPECT_FALSE(rdpmc_faults(counter));
+	ASSERT_EQ(0, munmap(self->page, sysconf(_SC_PAGESIZE)));
+	self->page = MAP_FAILED;
+	EXPECT_TRUE(rdpmc_faults(counter));
+	self->page = page_map(self->fd, 0);
+	ASSERT_NE(MAP_FAILED, self->page);
+	EXPECT_FALSE(rdpmc_faults(counter));
+}
+
+TEST_F(x86_pmu_rdpmc, counter_that_does_not_exist_is_a_segmentation_fault)
+{
+	ASSERT_NE(SIG_ERR, signal(SIGSEGV, catch_fault));
+	EXPECT_FALSE(rdpmc_faults(3));
+	EXPECT_TRUE(rdpmc_faults(4));
+	EXPECT_TRUE(rdpmc_faults(1 << 30 | 3));
+}
+
+TEST_F(x86_pmu_rdpmc, administrator_can_forbid_it)
+{
+	__u32 counter = self->page->index - 1;
+	struct perf_event_attr attr = instructions_attr();
+	struct perf_event_mmap_page *page;
+	int fd;
+
+	if (!write_file(rdpmc_mode, "0"))
+		SKIP(return, "needs root to write %s", rdpmc_mode);
+	signal(SIGSEGV, catch_fault);
+	EXPECT_TRUE(rdpmc_faults(counter));
+	fd = pmu_open(&attr, -1);
+	EXPECT_LE(0, fd);
+	page = page_map(fd, 0);
+	EXPECT_FALSE(!!page->cap_user_rdpmc);
+	close(fd);
+	EXPECT_TRUE(write_file(rdpmc_mode, "1"));
+	EXPECT_FALSE(rdpmc_faults(counter));
+	munmap(page, sysconf(_SC_PAGESIZE));
+}
+
+TEST_F(x86_pmu_rdpmc, administrator_can_allow_it_to_all)
+{
+	if (!write_file(rdpmc_mode, "2"))
+		SKIP(return, "needs root to write %s", rdpmc_mode);
+	signal(SIGSEGV, catch_fault);
+	munmap(self->page, sysconf(_SC_PAGESIZE));
+	self->page = MAP_FAILED;
+	EXPECT_FALSE(rdpmc_faults(0));
+	EXPECT_TRUE(write_file(rdpmc_mode, "1"));
+	EXPECT_TRUE(rdpmc_faults(0));
+}
+
+/* A process that has never had a mapping, as the harness starts each test. */
+TEST(x86_pmu_rdpmc_without_a_mapping_is_a_segmentation_fault)
+{
+	if (pmu_setup(_metadata))
+		return;
+	signal(SIGSEGV, catch_fault);
+	EXPECT_TRUE(rdpmc_faults(0));
+}
+
+TEST_HARNESS_MAIN
