@@ -283,6 +283,22 @@ TEST_F(gate_link, sigtrap_must_be_equal)
 	EXPECT_EQ(-EINVAL, gate_ioctl(trigger, variant->cmd, target));
 }
 
+/* A BPF program writes its records, past any gate. */
+TEST_F(gate_link, bpf_output_event_is_refused)
+{
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT);
+	int target;
+
+	attr.sample_type = PERF_SAMPLE_RAW;
+	attr.sample_period = 1;
+	target = gate_open(&attr, 0, -1);
+	ASSERT_LE(0, target);
+	EXPECT_EQ(-EOPNOTSUPP, gate_ioctl(self->triggers.starter, variant->cmd, target));
+	gate_attr_set_bit(&attr, GATE_BIT_START_PAUSED);
+	EXPECT_EQ(-1, gate_open(&attr, 0, -1));
+	EXPECT_EQ(EOPNOTSUPP, errno);
+}
+
 TEST_F(gate_link, counting_clock_cannot_trigger)
 {
 	int trigger = gate_open_self(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
