@@ -40,13 +40,33 @@
  */
 
 #include <linux/perf_event.h>
-#include <linux/slab.h>
 
 #include "internal.h"
 #include "gate.h"
 
+#define CREATE_TRACE_POINTS
+#include <trace/events/perf_gate.h>
+
 /* On while a gate exists, so that nobody else pays. Off is not urgent. */
 DEFINE_STATIC_KEY_DEFERRED_FALSE(perf_gate_key, HZ);
+
+/* pmu::pmu_enable() is at work on this CPU, although nothing counts it any more. */
+static DEFINE_PER_CPU(unsigned int, perf_gate_pmu_enabling);
+
+/**
+ * __perf_gate_pmu_enable() - Let a PMU run, and firings know of it
+ * @pmu:	PMU whose pmu_disable_count has become 0 on this CPU
+ *
+ * Context: As pmu::pmu_enable().
+ */
+void __perf_gate_pmu_enable(struct pmu *pmu)
+{
+	this_cpu_inc(perf_gate_pmu_enabling);
+	barrier();
+	pmu->pmu_enable(pmu);
+	barrier();
+	this_cpu_dec(perf_gate_pmu_enabling);
+}
 
 /* The PMU may be read: the event is on this CPU and fully there. */
 static bool perf_gate_readable(struct perf_event *event)
@@ -56,9 +76,11 @@ static bool perf_gate_readable(struct perf_event *event)
 	/*
 	 * Between the update of ->oncpu and the end of pmu::add() or pmu::del()
 	 * the event has no counter. That section runs with the PMU disabled.
+	 * A driver may assign counters as late as in pmu::pmu_enable().
 	 */
 	return READ_ONCE(event->oncpu) == smp_processor_id() &&
-	       !*this_cpu_ptr(event->pmu->pmu_disable_count);
+	       !*this_cpu_ptr(event->pmu->pmu_disable_count) &&
+	       !this_cpu_read(perf_gate_pmu_enabling);
 }
 
 static __always_inline void
@@ -69,17 +91,6 @@ perf_gate_publish(struct perf_gate *gate, struct perf_gate_acct acct)
 	write_seqcount_latch(&gate->latch);
 	gate->acct[1] = acct;
 	write_seqcount_latch_end(&gate->latch);
-}
-
-/* An event whose group leader is off is not active, so its own state will do. */
-static __always_inline u64 perf_gate_running(struct perf_event *event, u64 time)
-{
-	u64 running = event->total_time_running;
-
-	if (event->state == PERF_EVENT_STATE_ACTIVE)
-		running += time - event->tstamp;
-
-	return running;
 }
 
 static __always_inline bool perf_gate_settled(struct perf_gate *gate)
@@ -132,20 +143,104 @@ perf_gate_update_userpage(struct perf_gate *gate, struct perf_event *event)
 		irq_work_queue(&gate->work);
 }
 
-static void perf_gate_settle_here(struct perf_gate *gate, u64 time)
+/* Where a gate moves, as seen by the PMU driver of its event. */
+enum perf_gate_place {
+	/* The driver is not at work on this CPU. */
+	PERF_GATE_OUTSIDE,
+	/* It reports an overflow and expects events to be stopped and started. */
+	PERF_GATE_IN_OVERFLOW,
+	/* It may be interrupted anywhere and can be read at best. */
+	PERF_GATE_ANYWHERE,
+};
+
+/* The event is to be off its PMU, but keep its counter or its AUX buffer. */
+static bool perf_gate_wants_stop(struct perf_gate *gate)
+{
+	return !gate->acct[0].open || gate->aux_request;
+}
+
+static void perf_gate_start_or_stop(struct perf_gate *gate, bool stop)
+{
+	struct perf_event *event = gate->event;
+
+	WRITE_ONCE(gate->stopped, stop);
+	if (gate->aux) {
+		event->hw.aux_paused = stop;
+		if (stop)
+			event->pmu->stop(event, PERF_EF_PAUSE);
+		else
+			event->pmu->start(event, PERF_EF_RESUME);
+		return;
+	}
+
+	if (stop) {
+		gate->was_closed = true;
+		event->pmu->stop(event, PERF_EF_UPDATE);
+		return;
+	}
+
+	/* The time while it was closed says nothing about its rate. */
+	event->hw.freq_time_stamp = 0;
+	/* Throttling and an exhausted event_limit are not for gates to end. */
+	if (event->hw.interrupts != MAX_INTERRUPTS && !event->pending_disable)
+		event->pmu->start(event, PERF_EF_RELOAD);
+}
+
+/* Let the PMU follow the account. */
+static void perf_gate_steer(struct perf_gate *gate, enum perf_gate_place place)
+{
+	struct pmu *pmu = gate->event->pmu;
+
+	if (!gate->stops || gate->steering ||
+	    perf_gate_wants_stop(gate) == gate->stopped)
+		return;
+
+	if (place == PERF_GATE_ANYWHERE) {
+		irq_work_queue(&gate->work);
+		return;
+	}
+
+	/* In an overflow the driver has done so, or does without. */
+	if (place == PERF_GATE_OUTSIDE)
+		perf_pmu_disable(pmu);
+
+	/* As in perf_gate_move(): who interrupts leaves the rest to this loop. */
+	do {
+		gate->steering = true;
+		barrier();
+		perf_gate_start_or_stop(gate, perf_gate_wants_stop(gate));
+		barrier();
+		gate->steering = false;
+		barrier();
+	} while (perf_gate_wants_stop(gate) != gate->stopped);
+
+	if (place == PERF_GATE_OUTSIDE)
+		perf_pmu_enable(pmu);
+}
+
+static void perf_gate_settle_here(struct perf_gate *gate, u64 time,
+				  enum perf_gate_place place)
 {
 	if (!perf_gate_settled(gate))
 		perf_gate_move(gate, gate->event, time, true);
+	perf_gate_steer(gate, place);
 	perf_gate_update_userpage(gate, gate->event);
 }
 
-static void perf_gate_work(struct irq_work *work)
+/**
+ * perf_gate_work() - Do what a firing could not do in its context
+ * @work:	perf_gate::work
+ *
+ * Context: Interrupt.
+ */
+void perf_gate_work(struct irq_work *work)
 {
 	struct perf_gate *gate = container_of(work, struct perf_gate, work);
 	int cpu = READ_ONCE(gate->event->oncpu);
 
 	if (perf_gate_readable(gate->event)) {
-		perf_gate_settle_here(gate, perf_event_ctx_time(gate->event));
+		perf_gate_settle_here(gate, perf_event_ctx_time(gate->event),
+				      PERF_GATE_OUTSIDE);
 	} else if (cpu >= 0 && cpu != smp_processor_id() &&
 		   !perf_gate_settled(gate)) {
 		/*
@@ -156,12 +251,28 @@ static void perf_gate_work(struct irq_work *work)
 	}
 }
 
+static enum perf_gate_place perf_gate_place(struct perf_gate *gate,
+					    struct perf_event *trigger, bool direct)
+{
+	struct pmu *pmu = gate->event->pmu;
+
+	if (direct)
+		return PERF_GATE_OUTSIDE;
+
+	/* Pausing is made for overflows of any other event. */
+	if (gate->aux || pmu == trigger->pmu)
+		return PERF_GATE_IN_OVERFLOW;
+
+	return PERF_GATE_ANYWHERE;
+}
+
 /*
  * Bring the account of a gate whose depth changed up to date, or see to it that
- * somebody does. With @direct, interrupts were on when the trigger fired, so this
+ * somebody does. With @direct, interrupts were on when @trigger fired, so this
  * CPU is not inside of any PMU driver.
  */
-static void perf_gate_kick(struct perf_gate *gate, bool direct, u64 time)
+static void perf_gate_kick(struct perf_gate *gate, struct perf_event *trigger,
+			   bool direct, u64 time)
 {
 	struct perf_event *event = gate->event;
 
@@ -169,14 +280,27 @@ static void perf_gate_kick(struct perf_gate *gate, bool direct, u64 time)
 		return;
 
 	if (perf_gate_readable(event) &&
-	    (direct || event->pmu->capabilities & PERF_PMU_CAP_GATE_NMI))
-		perf_gate_settle_here(gate, time);
+	    (direct || gate->aux ||
+	     event->pmu->capabilities & PERF_PMU_CAP_GATE_NMI))
+		perf_gate_settle_here(gate, time,
+				      perf_gate_place(gate, trigger, direct));
 	else
 		irq_work_queue(&gate->work);
 }
 
+/* The core's own events only note that they are stopped. */
+static void perf_gate_kick_by_core(struct perf_gate *gate, u64 time)
+{
+	perf_gate_move(gate, gate->event, time, false);
+	if (READ_ONCE(gate->event->oncpu) >= 0)
+		perf_gate_steer(gate, perf_gate_readable(gate->event) ?
+				      PERF_GATE_IN_OVERFLOW : PERF_GATE_ANYWHERE);
+	perf_gate_update_userpage(gate, gate->event);
+}
+
 /* Apply a trigger's role. Return whether the gate is to open or to close. */
 static __always_inline bool perf_gate_step(struct perf_gate *gate,
+					   struct perf_event *trigger,
 					   unsigned int role)
 {
 	int old = atomic_read(&gate->depth);
@@ -188,10 +312,16 @@ static __always_inline bool perf_gate_step(struct perf_gate *gate,
 			return false;
 	} while (!atomic_try_cmpxchg(&gate->depth, &old, new));
 
-	if (!old)
+	if (!old) {
 		atomic64_inc(&gate->nr_opened);
+		trace_open(trigger, gate->event);
+		return true;
+	}
 
-	return !old || !new;
+	if (!new)
+		trace_close(trigger, gate->event);
+
+	return !new;
 }
 
 /**
@@ -211,7 +341,6 @@ void __perf_gate_fire(struct perf_event *event, unsigned int pass)
 	struct perf_gate *gate = event->gate, *target;
 	bool direct = !irqs_disabled();
 	struct perf_gate_link *link;
-	struct perf_event *dst;
 	u64 time;
 
 	guard(irqsave)();
@@ -226,15 +355,16 @@ void __perf_gate_fire(struct perf_event *event, unsigned int pass)
 	list_for_each_entry_rcu(link, &gate->links, node) {
 		target = link->target;
 		if (!(READ_ONCE(link->pass) & pass) ||
-		    !perf_gate_step(target, READ_ONCE(link->role)))
+		    !perf_gate_step(target, event, READ_ONCE(link->role)))
 			continue;
 
-		if (target->by_core) {
-			dst = target->event;
-			perf_gate_move(target, dst, time, false);
-			perf_gate_update_userpage(target, dst);
+		if (likely(target->counts_by_core)) {
+			perf_gate_move(target, target->event, time, false);
+			perf_gate_update_userpage(target, target->event);
+		} else if (target->by_core) {
+			perf_gate_kick_by_core(target, time);
 		} else {
-			perf_gate_kick(target, direct, time);
+			perf_gate_kick(target, event, direct, time);
 		}
 	}
 }
@@ -245,110 +375,62 @@ void __perf_gate_fire(struct perf_event *event, unsigned int pass)
  *
  * Context: CPU of the event, interrupts off, perf_event_context::lock held,
  *          PMU of the event disabled.
+ * Return: The flags for pmu::add(): 0 if the PMU is to be left stopped.
  */
-void __perf_gate_sched_in(struct perf_event *event)
+int __perf_gate_sched_in(struct perf_event *event)
 {
+	struct perf_gate *gate = event->gate;
+
 	lockdep_assert_held(&event->ctx->lock);
 
 	/* If pmu::add() fails, the event has not run since ->tstamp. */
-	if (!perf_gate_settled(event->gate))
-		perf_gate_move(event->gate, event, event->tstamp, false);
+	if (!perf_gate_settled(gate))
+		perf_gate_move(gate, event, event->tstamp, false);
+
+	if (!gate->stops)
+		return PERF_EF_START;
+
+	/* Whatever changes this before the PMU is enabled queues irq_work. */
+	gate->stopped = perf_gate_wants_stop(gate);
+	if (gate->aux)
+		event->hw.aux_paused = gate->stopped;
+
+	return gate->stopped && !gate->aux ? 0 : PERF_EF_START;
 }
 
 /**
- * __perf_gate_count() - The count of an event inside of its windows
- * @event:	Event that has a gate
+ * __perf_gate_aux_pause() - Pause or resume an AUX area event that has a gate
+ * @event:	The event
+ * @pause:	What an event with attr.aux_pause or attr.aux_resume asks for
  *
- * Context: Any.
- * Return: The count, without those of inherited events.
+ * It traces while its gate is open and nobody has paused it.
+ *
+ * Context: Any, on the CPU that @event runs on.
  */
-u64 __perf_gate_count(struct perf_event *event)
+void __perf_gate_aux_pause(struct perf_event *event, bool pause)
+{
+	guard(irqsave)();
+
+	WRITE_ONCE(event->gate->aux_request, pause);
+	perf_gate_steer(event->gate, perf_gate_readable(event) ?
+				     PERF_GATE_IN_OVERFLOW : PERF_GATE_ANYWHERE);
+}
+
+/**
+ * __perf_gate_skips_tick() - The rate of an event cannot be told from this tick
+ * @event:	Event in frequency mode that has a gate
+ *
+ * Context: CPU of the event, perf_event_context::lock held, PMU disabled.
+ * Return: True if it was stopped since the last call, if only for a while.
+ */
+bool __perf_gate_skips_tick(struct perf_event *event)
 {
 	struct perf_gate *gate = event->gate;
-	const struct perf_gate_acct *acct;
-	unsigned int seq;
-	u64 count;
+	bool was_closed = gate->was_closed;
 
-	do {
-		seq = read_seqcount_latch(&gate->latch);
-		acct = &gate->acct[seq & 1];
-		count = perf_gate_inside(acct, local64_read(&event->count),
-					 acct->count);
-	} while (read_seqcount_latch_retry(&gate->latch, seq));
+	gate->was_closed = gate->stops && gate->stopped;
 
-	return count;
-}
-
-/* At most @running, which the caller reports beside it. */
-static u64 perf_gate_time(struct perf_event *event, u64 running)
-{
-	struct perf_gate *gate = event->gate;
-	const struct perf_gate_acct *acct;
-	unsigned int seq;
-	u64 inside;
-
-	if (!gate)
-		return min(perf_gate_running(event, perf_event_ctx_time(event)), running);
-
-	/*
-	 * @running may be older than the latest opening, so take the time once
-	 * more. The clock of another CPU may still be behind that opening.
-	 */
-	do {
-		seq = read_seqcount_latch(&gate->latch);
-		acct = &gate->acct[seq & 1];
-		inside = perf_gate_running(event, perf_event_ctx_time(event));
-		inside = perf_gate_inside(acct, inside, acct->running);
-	} while (read_seqcount_latch_retry(&gate->latch, seq));
-
-	return (s64)inside < 0 ? 0 : min(inside, running);
-}
-
-/**
- * perf_gate_values() - What read(2) and samples tell about a gate
- * @event:		The event, which need not have a gate
- * @read_format:	PERF_FORMAT_GATE_TIME, PERF_FORMAT_GATE_COUNT or both
- * @running:		Running time of the event that the reader sees, in ns,
- *			U64_MAX if he sees none
- * @values:		Receives the time in ns and the number of openings
- *
- * Context: Any on the CPU of the event, elsewhere perf_event_context::lock held.
- * Return: The number of values written.
- */
-int perf_gate_values(struct perf_event *event, u64 read_format, u64 running,
-		     u64 *values)
-{
-	int n = 0;
-
-	if (read_format & PERF_FORMAT_GATE_TIME)
-		values[n++] = perf_gate_time(event, running);
-	if (read_format & PERF_FORMAT_GATE_COUNT)
-		values[n++] = event->gate ? atomic64_read(&event->gate->nr_opened) : 0;
-
-	return n;
-}
-
-/**
- * perf_gate_read_values() - perf_gate_values() for an event that may run anywhere
- * @event:		The event, which need not have a gate
- * @read_format:	PERF_FORMAT_GATE_TIME, PERF_FORMAT_GATE_COUNT or both
- * @running:		Running time of the event that the reader sees, in ns
- * @values:		Receives the time in ns and the number of openings
- *
- * Context: Process context, perf_event_context::mutex held. Takes
- *          perf_event_context::lock.
- * Return: The number of values written.
- */
-int perf_gate_read_values(struct perf_event *event, u64 read_format, u64 running,
-			  u64 *values)
-{
-	int n;
-
-	raw_spin_lock_irq(&event->ctx->lock);
-	n = perf_gate_values(event, read_format, running, values);
-	raw_spin_unlock_irq(&event->ctx->lock);
-
-	return n;
+	return was_closed;
 }
 
 static void __perf_gate_set(struct perf_event *event,
@@ -357,18 +439,29 @@ static void __perf_gate_set(struct perf_event *event,
 {
 	struct perf_gate *gate = event->gate;
 	bool open = *(bool *)info;
+	bool was_open;
 
-	if (!atomic_xchg(&gate->depth, open) && open)
+	was_open = atomic_xchg(&gate->depth, open);
+	if (open && !was_open) {
 		atomic64_inc(&gate->nr_opened);
+		trace_open(NULL, event);
+	} else if (!open && was_open) {
+		trace_close(NULL, event);
+	}
 
-	if (gate->by_core || perf_gate_readable(event))
-		perf_gate_settle_here(gate, perf_event_ctx_time(event));
+	if (perf_gate_readable(event))
+		perf_gate_settle_here(gate, perf_event_ctx_time(event),
+				      PERF_GATE_OUTSIDE);
+	else if (gate->by_core)
+		perf_gate_kick_by_core(gate, perf_event_ctx_time(event));
 }
 
 /* Its context may be without any event, and is not to be looked for. */
 static bool perf_gate_is_dead(struct perf_event *event)
 {
-	lockdep_assert_held(&event->ctx->mutex);
+	lockdep_assert(event->parent ?
+		       lockdep_is_held(&event->parent->child_mutex) :
+		       lockdep_is_held(&event->ctx->mutex));
 
 	return event->state <= PERF_EVENT_STATE_EXIT;
 }
@@ -381,7 +474,8 @@ static bool perf_gate_is_dead(struct perf_event *event)
  * The gate of an event that is out of its context, or whose task is gone, keeps
  * its state.
  *
- * Context: Process context, perf_event_context::mutex of the event held.
+ * Context: Process context. perf_event_context::mutex of the event held, that of
+ *          an inherited event's parent and its perf_event::child_mutex.
  */
 void perf_gate_set(struct perf_gate *gate, bool open)
 {
@@ -416,8 +510,11 @@ static void __perf_gate_zero(struct perf_event *event,
 	if (perf_gate_readable(event))
 		event->pmu->read(event);
 	perf_gate_zero(event);
-	if (gate->by_core || perf_gate_readable(event))
-		perf_gate_settle_here(gate, perf_event_ctx_time(event));
+	if (perf_gate_readable(event))
+		perf_gate_settle_here(gate, perf_event_ctx_time(event),
+				      PERF_GATE_OUTSIDE);
+	else if (gate->by_core && !perf_gate_settled(gate))
+		perf_gate_kick_by_core(gate, perf_event_ctx_time(event));
 	else
 		perf_event_update_userpage(event);
 	*done = true;
@@ -443,109 +540,4 @@ void __perf_gate_reset(struct perf_event *event)
 		perf_gate_zero(event);
 		perf_event_update_userpage(event);
 	}
-}
-
-/**
- * perf_gate_alloc() - Allocate the gate of an event, which is open
- * @event:	The event
- *
- * The caller attaches it to the event, or gives it to perf_gate_free().
- *
- * Context: Process context, neither cpu_hotplug_lock nor any
- *          perf_event_context::mutex held.
- * Return: The gate, NULL without memory.
- */
-struct perf_gate *perf_gate_alloc(struct perf_event *event)
-{
-	struct perf_gate *gate = kzalloc(sizeof(*gate), GFP_KERNEL);
-
-	if (!gate)
-		return NULL;
-
-	gate->event = event;
-	gate->nest = event->attr.gate_nest;
-	gate->by_core = perf_event_is_swevent(event);
-	INIT_LIST_HEAD(&gate->links);
-	atomic_set(&gate->depth, 1);
-	seqcount_latch_init(&gate->latch);
-	gate->acct[0].open = true;
-	gate->acct[1].open = true;
-	gate->work = IRQ_WORK_INIT_HARD(perf_gate_work);
-	static_branch_deferred_inc(&perf_gate_key);
-
-	return gate;
-}
-
-/**
- * perf_gate_free() - Free a gate that no event got
- * @gate:	The gate or NULL
- *
- * Context: Process context.
- */
-void perf_gate_free(struct perf_gate *gate)
-{
-	if (!gate)
-		return;
-
-	static_branch_slow_dec_deferred(&perf_gate_key);
-	kfree(gate);
-}
-
-/**
- * perf_gate_can_filter() - Would a closed gate hold back all samples of an event?
- * @event:	The event
- *
- * Context: Any.
- * Return: False if samples do not pass through an overflow of their own each:
- *         the PMU hands them over in bulk or to the AUX area, or a BPF program
- *         writes them.
- */
-bool perf_gate_can_filter(struct perf_event *event)
-{
-	return !has_aux(event) && !event->attr.aux_output &&
-	       !event->attr.precise_ip &&
-	       !(event->attr.type == PERF_TYPE_SOFTWARE &&
-		 event->attr.config == PERF_COUNT_SW_BPF_OUTPUT);
-}
-
-/**
- * perf_gate_init() - Give a new event the gate that its attributes ask for
- * @event:	Event that nobody else knows
- *
- * Context: Process context, as perf_gate_alloc().
- * Return: 0, -EOPNOTSUPP if a gate could not hold back its samples, -ENOMEM.
- */
-int perf_gate_init(struct perf_event *event)
-{
-	if (event->parent || !event->attr.start_paused)
-		return 0;
-
-	if (!perf_gate_can_filter(event))
-		return -EOPNOTSUPP;
-
-	event->gate = perf_gate_alloc(event);
-	if (!event->gate)
-		return -ENOMEM;
-
-	atomic_set(&event->gate->depth, 0);
-	event->gate->acct[0].open = false;
-	event->gate->acct[1].open = false;
-
-	return 0;
-}
-
-/**
- * __perf_gate_release() - Let go of the gate of an event that is being freed
- * @event:	Event that has a gate and is in no context any more
- *
- * The memory stays until perf_gate_free_rcu().
- *
- * Context: Process context. Takes perf_gate_mutex.
- */
-void __perf_gate_release(struct perf_event *event)
-{
-	__perf_gate_sever(event);
-	/* Queued only for running events, and this one will not run again. */
-	irq_work_sync(&event->gate->work);
-	static_branch_slow_dec_deferred(&perf_gate_key);
 }

@@ -57,15 +57,29 @@ struct perf_gate_acct {
  * @nest:	As target: attr.gate_nest
  * @by_core:	As target: perf_event_is_swevent(), so that perf_event::count is
  *		up to date in any context
+ * @stops:	As target: its PMU is stopped while the gate is closed, which spares
+ *		a sampling event its overflows and an AUX area event its trace
+ * @counts_by_core: As target: @by_core and not @stops
+ * @aux:	As target: it is an AUX area event
+ * @aux_request: As target: it was paused by attr.aux_pause or aux_start_paused
+ * @stopped:	As target: the state of the PMU that @stops is about
+ * @was_closed:	As target: @stopped at any time since the last timer tick
  * @busy:	As target: perf_gate_move() is at work on the event's CPU
+ * @steering:	As target: perf_gate_steer() is at work on the event's CPU
+ * @pins:	Counted in perf_event_context::nr_no_switch_fast, because state of
+ *		this task must not go on to another one with its context
  * @depth:	As target: the state that the triggers ask for; open if not 0,
  *		and above 1 only with attr.gate_nest
  * @latch:	As target: lets readers in any context see a whole @acct
  * @acct:	As target: the state that is in force
  * @nr_opened:	As target: how often @depth left 0
+ * @child_running: As target: time inside of the windows of inherited events
+ *		that are gone
+ * @child_opened: As target: the sum of their @nr_opened
  * @work:	As target: settles where the trigger could not
+ * @heir:	Gate of the inherited event in the context at hand
  *
- * @links, @nr_links, @starter and @stopper change under perf_gate_mutex.
+ * @links, @nr_links, @starter, @stopper and @heir belong to perf_gate_mutex.
  */
 struct perf_gate {
 	struct perf_event	*event;
@@ -75,12 +89,23 @@ struct perf_gate {
 	struct perf_gate_link	*stopper;
 	bool			nest;
 	bool			by_core;
+	bool			stops;
+	bool			counts_by_core;
+	bool			aux;
+	bool			aux_request;
+	bool			stopped;
+	bool			was_closed;
 	bool			busy;
+	bool			steering;
+	bool			pins;
 	atomic_t		depth;
 	seqcount_latch_t	latch;
 	struct perf_gate_acct	acct[2];
 	atomic64_t		nr_opened;
+	atomic64_t		child_running;
+	atomic64_t		child_opened;
 	struct irq_work		work;
+	struct perf_gate	*heir;
 };
 
 /**
@@ -166,24 +191,68 @@ perf_gate_inside(const struct perf_gate_acct *acct, u64 total, u64 part)
 
 extern struct static_key_false_deferred perf_gate_key;
 
-void __perf_gate_fire(struct perf_event *event, unsigned int pass);
-void __perf_gate_sched_in(struct perf_event *event);
-u64 __perf_gate_count(struct perf_event *event);
-void __perf_gate_reset(struct perf_event *event);
-void __perf_gate_release(struct perf_event *event);
-void __perf_gate_sever(struct perf_event *event);
+/* An event whose group leader is off is not active, so its own state will do. */
+static __always_inline u64 perf_gate_running(struct perf_event *event, u64 time)
+{
+	u64 running = event->total_time_running;
 
-struct perf_gate *perf_gate_alloc(struct perf_event *event);
-void perf_gate_free(struct perf_gate *gate);
+	if (event->state == PERF_EVENT_STATE_ACTIVE)
+		running += time - event->tstamp;
+
+	return running;
+}
+
+void __perf_gate_fire(struct perf_event *event, unsigned int pass);
+void __perf_gate_pmu_enable(struct pmu *pmu);
+int __perf_gate_sched_in(struct perf_event *event);
+void __perf_gate_aux_pause(struct perf_event *event, bool pause);
+bool __perf_gate_skips_tick(struct perf_event *event);
+void __perf_gate_reset(struct perf_event *event);
 void perf_gate_set(struct perf_gate *gate, bool open);
-bool perf_gate_can_filter(struct perf_event *event);
-int perf_gate_init(struct perf_event *event);
-long perf_gate_ioctl(struct perf_event *event, unsigned int cmd,
-		     unsigned long arg);
+void perf_gate_work(struct irq_work *work);
+
+/* gate_read.c */
+u64 __perf_gate_count(struct perf_event *event);
 int perf_gate_values(struct perf_event *event, u64 read_format, u64 running,
-		     u64 *values);
+		     bool self, u64 *values);
 int perf_gate_read_values(struct perf_event *event, u64 read_format, u64 running,
 			  u64 *values);
+
+/* gate_link.c */
+extern struct mutex perf_gate_mutex;
+
+void __perf_gate_release(struct perf_event *event);
+void __perf_gate_sever(struct perf_event *event);
+struct perf_gate *perf_gate_alloc(struct perf_event *event);
+struct perf_gate *perf_gate_alloc_nokey(struct perf_event *event, int depth);
+void perf_gate_free(struct perf_gate *gate);
+bool perf_gate_can_filter(struct perf_event *event);
+int perf_gate_init(struct perf_event *event);
+void perf_gate_make_link(struct perf_gate *trigger, struct perf_gate *target,
+			 unsigned int role, struct perf_gate_link **spare);
+void perf_gate_unlink(struct perf_gate_link *link, unsigned int roles);
+void perf_gate_unlink_target(struct perf_gate *target);
+unsigned int perf_gate_unlink_trigger(struct perf_gate *trigger,
+				      unsigned int role,
+				      struct perf_gate **targets);
+long perf_gate_ioctl(struct perf_event *event, unsigned int cmd,
+		     unsigned long arg);
+
+/* gate_inherit.c */
+int __perf_gate_inherit(struct perf_event *child, struct perf_event *source);
+int __perf_gate_inherit_links(struct perf_event_context *ctx);
+void __perf_gate_pin(struct perf_event *event);
+void __perf_gate_unpin(struct perf_event *event);
+void __perf_gate_sync_child(struct perf_event *child);
+void perf_gate_pin(struct perf_event *event);
+int perf_gate_prepare_children(struct perf_event *trigger,
+			       struct perf_event *target, unsigned int role,
+			       struct list_head *spares);
+void perf_gate_link_children(struct perf_event *trigger,
+			     struct perf_event *target, unsigned int role,
+			     struct list_head *spares);
+void __perf_gate_set_family(struct perf_event *target, bool open);
+void perf_gate_set_family(struct perf_event *target, bool open);
 
 /* The gate of @event if it has one, at the cost of a NOP while nobody gates. */
 static __always_inline struct perf_gate *perf_gate_of(struct perf_event *event)
@@ -220,10 +289,46 @@ static __always_inline bool perf_gate_hides_index(struct perf_event *event)
 	return gate && !READ_ONCE(gate->acct[0].open);
 }
 
-static __always_inline void perf_gate_sched_in(struct perf_event *event)
+/* The flags for pmu::add() of @event. */
+static __always_inline int perf_gate_sched_in(struct perf_event *event)
 {
 	if (perf_gate_of(event))
-		__perf_gate_sched_in(event);
+		return __perf_gate_sched_in(event);
+
+	return PERF_EF_START;
+}
+
+/* The PMU of @event is not to be started, whatever somebody else stopped it for. */
+static __always_inline bool perf_gate_keeps_stopped(struct perf_event *event)
+{
+	struct perf_gate *gate = perf_gate_of(event);
+
+	return gate && gate->stops && !gate->aux && READ_ONCE(gate->stopped);
+}
+
+static __always_inline bool perf_gate_skips_tick(struct perf_event *event)
+{
+	return perf_gate_of(event) && __perf_gate_skips_tick(event);
+}
+
+/* True if the gate of @event takes care of it. */
+static __always_inline bool
+perf_gate_aux_pause(struct perf_event *event, bool pause)
+{
+	if (!perf_gate_of(event))
+		return false;
+
+	__perf_gate_aux_pause(event, pause);
+	return true;
+}
+
+/* @pmu is to run, and a firing must not take it for running before it does. */
+static __always_inline void perf_gate_pmu_enable(struct pmu *pmu)
+{
+	if (static_branch_unlikely(&perf_gate_key.key))
+		__perf_gate_pmu_enable(pmu);
+	else
+		pmu->pmu_enable(pmu);
 }
 
 static __always_inline u64 perf_gate_count(struct perf_event *event)
@@ -261,17 +366,75 @@ static inline void perf_gate_free_rcu(struct perf_event *event)
 	kfree(event->gate);
 }
 
+/* @source is the event of the parent task that @child is the copy of. */
+static inline int perf_gate_inherit(struct perf_event *child,
+				    struct perf_event *source)
+{
+	return perf_gate_of(child->parent) ? __perf_gate_inherit(child, source) : 0;
+}
+
+/* All events of the new context @ctx are there. */
+static inline int perf_gate_inherit_links(struct perf_event_context *ctx)
+{
+	if (!ctx || !static_branch_unlikely(&perf_gate_key.key))
+		return 0;
+
+	return __perf_gate_inherit_links(ctx);
+}
+
+/* @event, which is in no context's lists yet, comes into its context. */
+static inline void perf_gate_list_add(struct perf_event *event)
+{
+	if (event->gate)
+		__perf_gate_pin(event);
+}
+
+static inline void perf_gate_list_del(struct perf_event *event)
+{
+	if (event->gate)
+		__perf_gate_unpin(event);
+}
+
+/* @child is gone, but for its part in what its parent tells. */
+static inline void perf_gate_sync_child(struct perf_event *child)
+{
+	if (child->gate)
+		__perf_gate_sync_child(child);
+}
+
 #else /* !CONFIG_PERF_EVENTS_GATE */
 
 static inline void perf_gate_fire(struct perf_event *event, unsigned int pass) { }
 static inline bool perf_gate_closed(struct perf_event *event) { return false; }
 static inline bool perf_gate_hides_index(struct perf_event *event) { return false; }
-static inline void perf_gate_sched_in(struct perf_event *event) { }
+static inline int perf_gate_sched_in(struct perf_event *event) { return PERF_EF_START; }
+static inline bool perf_gate_keeps_stopped(struct perf_event *event) { return false; }
+static inline bool perf_gate_skips_tick(struct perf_event *event) { return false; }
+static inline void perf_gate_list_add(struct perf_event *event) { }
+static inline void perf_gate_list_del(struct perf_event *event) { }
+static inline void perf_gate_sync_child(struct perf_event *child) { }
+static inline void perf_gate_pmu_enable(struct pmu *pmu) { pmu->pmu_enable(pmu); }
 static inline bool perf_gate_reset(struct perf_event *event) { return false; }
 static inline int perf_gate_init(struct perf_event *event) { return 0; }
 static inline void perf_gate_release(struct perf_event *event) { }
 static inline void perf_gate_sever(struct perf_event *event) { }
 static inline void perf_gate_free_rcu(struct perf_event *event) { }
+
+static inline bool perf_gate_aux_pause(struct perf_event *event, bool pause)
+{
+	return false;
+}
+
+static inline int perf_gate_inherit(struct perf_event *child,
+				    struct perf_event *source)
+{
+	return 0;
+}
+
+static inline int perf_gate_inherit_links(struct perf_event_context *ctx)
+{
+	return 0;
+}
 
 static inline u64 perf_gate_count(struct perf_event *event)
 {
@@ -286,7 +449,7 @@ static inline long perf_gate_ioctl(struct perf_event *event, unsigned int cmd,
 
 /* No event has the bits: perf_gate_check_attr(). */
 static inline int perf_gate_values(struct perf_event *event, u64 read_format,
-				   u64 running, u64 *values)
+				   u64 running, bool self, u64 *values)
 {
 	return 0;
 }
@@ -308,10 +471,7 @@ static inline int perf_gate_check_attr(const struct perf_event_attr *attr)
 	    !(attr->read_format & PERF_FORMAT_GATE))
 		return 0;
 
-	if (!IS_ENABLED(CONFIG_PERF_EVENTS_GATE))
-		return -EINVAL;
-
-	return attr->inherit ? -EOPNOTSUPP : 0;
+	return IS_ENABLED(CONFIG_PERF_EVENTS_GATE) ? 0 : -EINVAL;
 }
 
 #endif /* _KERNEL_EVENTS_GATE_H */

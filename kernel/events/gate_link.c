@@ -13,7 +13,14 @@
  * A target has one starter and one stopper, a trigger any number of targets up
  * to PERF_GATE_MAX_LINKS. Both sides of a link are in the same context, so the
  * context's mutex is held whenever a user makes or breaks links. Events are
- * freed without it; perf_gate_mutex serializes the two.
+ * freed without it, and tasks fork without it; perf_gate_mutex serializes those.
+ *
+ * The links of events with attr.inherit are also the pattern for those of their
+ * inherited events: see gate_inherit.c.
+ *
+ * Lock order: perf_event_context::mutex, perf_gate_mutex,
+ *             perf_event::child_mutex of a trigger, that of a target,
+ *             perf_event_context::lock.
  */
 
 #include <linux/file.h>
@@ -26,7 +33,9 @@
 #include "internal.h"
 #include "gate.h"
 
-static DEFINE_MUTEX(perf_gate_mutex);
+#include <trace/events/perf_gate.h>
+
+DEFINE_MUTEX(perf_gate_mutex);
 
 static struct perf_gate_link **perf_gate_slot(struct perf_gate *target,
 					      unsigned int role)
@@ -41,11 +50,19 @@ static void perf_gate_set_role(struct perf_gate_link *link, unsigned int role)
 							   PERF_GATE_AFTER);
 }
 
-/* Take @roles from a link, and the link away with the last of them. */
-static void perf_gate_unlink(struct perf_gate_link *link, unsigned int roles)
+/**
+ * perf_gate_unlink() - Take roles from a link, and the link away with the last
+ * @link:	The link
+ * @roles:	PERF_GATE_STARTER, PERF_GATE_STOPPER or both
+ *
+ * Context: Process context, perf_gate_mutex held.
+ */
+void perf_gate_unlink(struct perf_gate_link *link, unsigned int roles)
 {
 	lockdep_assert_held(&perf_gate_mutex);
 
+	trace_unlink(link->trigger->event, link->target->event,
+			       link->role & roles);
 	if (roles & PERF_GATE_STARTER && link->target->starter == link)
 		link->target->starter = NULL;
 	if (roles & PERF_GATE_STOPPER && link->target->stopper == link)
@@ -82,39 +99,81 @@ void __perf_gate_sever(struct perf_event *event)
 	list_for_each_entry_safe(link, next, &gate->links, node)
 		perf_gate_unlink(link, PERF_GATE_TOGGLE);
 
-	if (gate->starter)
-		perf_gate_unlink(gate->starter, PERF_GATE_STARTER);
-	if (gate->stopper)
-		perf_gate_unlink(gate->stopper, PERF_GATE_STOPPER);
+	perf_gate_unlink_target(gate);
 }
 
-/* A target that nobody controls is an event like any other. */
-static void perf_gate_open_if_free(struct perf_gate *target)
+/**
+ * perf_gate_unlink_target() - Break the links of an event as target
+ * @target:	Its gate
+ *
+ * Context: Process context, perf_gate_mutex held.
+ */
+void perf_gate_unlink_target(struct perf_gate *target)
 {
-	if (!target->starter && !target->stopper)
-		perf_gate_set(target, true);
+	if (target->starter)
+		perf_gate_unlink(target->starter, PERF_GATE_STARTER);
+	if (target->stopper)
+		perf_gate_unlink(target->stopper, PERF_GATE_STOPPER);
 }
 
-/* @event is no longer starter or stopper, as @role says, of anything. */
-static int perf_gate_drop(struct perf_event *event, unsigned int role)
+/**
+ * perf_gate_unlink_trigger() - Break the links of an event as trigger
+ * @trigger:	Its gate
+ * @role:	Role that it is to lose
+ * @targets:	Receives those that have no trigger any more and are not about to
+ *		be freed, at most PERF_GATE_MAX_LINKS, or NULL
+ *
+ * Context: Process context, perf_gate_mutex held.
+ * Return: The number of @targets.
+ */
+unsigned int perf_gate_unlink_trigger(struct perf_gate *trigger,
+				      unsigned int role,
+				      struct perf_gate **targets)
 {
-	struct perf_gate *gate = event->gate;
 	struct perf_gate_link *link, *next;
+	unsigned int n = 0;
 
-	if (!gate)
-		return 0;
-
-	guard(mutex)(&perf_gate_mutex);
-
-	list_for_each_entry_safe(link, next, &gate->links, node) {
+	list_for_each_entry_safe(link, next, &trigger->links, node) {
 		struct perf_gate *target = link->target;
 
 		if (!(link->role & role))
 			continue;
 
 		perf_gate_unlink(link, role);
-		perf_gate_open_if_free(target);
+		if (targets && !target->starter && !target->stopper &&
+		    target->event->state != PERF_EVENT_STATE_DEAD)
+			targets[n++] = target;
 	}
+
+	return n;
+}
+
+/* @event is no longer starter or stopper, as @role says, of anything. */
+static int perf_gate_drop(struct perf_event *event, unsigned int role)
+{
+	struct perf_gate *targets[PERF_GATE_MAX_LINKS];
+	struct perf_event *child;
+	unsigned int n, i;
+
+	if (!event->gate)
+		return 0;
+
+	scoped_guard(mutex, &perf_gate_mutex) {
+		n = perf_gate_unlink_trigger(event->gate, role, targets);
+
+		guard(mutex)(&event->child_mutex);
+		list_for_each_entry(child, &event->child_list, child_list) {
+			if (child->gate)
+				perf_gate_unlink_trigger(child->gate, role, NULL);
+		}
+	}
+
+	/*
+	 * A target that nobody controls is an event like any other. The mutex of
+	 * the context keeps them all from being freed.
+	 */
+	for (i = 0; i < n; i++)
+		perf_gate_set_family(targets[i]->event, true);
 
 	return 0;
 }
@@ -122,18 +181,21 @@ static int perf_gate_drop(struct perf_event *event, unsigned int role)
 /* @event has neither starter nor stopper any more, and is open. */
 static int perf_gate_clear(struct perf_event *event)
 {
-	struct perf_gate *gate = event->gate;
+	struct perf_event *child;
 
-	if (!gate)
+	if (!event->gate)
 		return 0;
 
-	guard(mutex)(&perf_gate_mutex);
+	scoped_guard(mutex, &perf_gate_mutex) {
+		perf_gate_unlink_target(event->gate);
 
-	if (gate->starter)
-		perf_gate_unlink(gate->starter, PERF_GATE_STARTER);
-	if (gate->stopper)
-		perf_gate_unlink(gate->stopper, PERF_GATE_STOPPER);
-	perf_gate_set(gate, true);
+		guard(mutex)(&event->child_mutex);
+		list_for_each_entry(child, &event->child_list, child_list) {
+			if (child->gate)
+				perf_gate_unlink_target(child->gate);
+		}
+	}
+	perf_gate_set_family(event, true);
 
 	return 0;
 }
@@ -169,6 +231,26 @@ static bool perf_gate_can_fire(struct perf_event *event)
 	return perf_event_is_swevent(event) || is_sampling_event(event);
 }
 
+/*
+ * Nothing is left that the link could serve. Clones exchange their contexts, so
+ * that the task of an event may be gone while those inherited from it live.
+ */
+static bool perf_gate_is_over(struct perf_event *trigger,
+			      struct perf_event *target)
+{
+	if (READ_ONCE(trigger->ctx->task) != TASK_TOMBSTONE &&
+	    trigger->state > PERF_EVENT_STATE_EXIT &&
+	    target->state > PERF_EVENT_STATE_EXIT)
+		return false;
+
+	if (!target->attr.inherit || target->state == PERF_EVENT_STATE_DEAD)
+		return true;
+
+	guard(mutex)(&target->child_mutex);
+
+	return list_empty(&target->child_list);
+}
+
 static int perf_gate_check_events(struct perf_event *trigger,
 				  struct perf_event *target)
 {
@@ -177,18 +259,13 @@ static int perf_gate_check_events(struct perf_event *trigger,
 	if (trigger == target || !perf_gate_same_scope(trigger, target))
 		return -EINVAL;
 
-	if (READ_ONCE(trigger->ctx->task) == TASK_TOMBSTONE ||
-	    trigger->state <= PERF_EVENT_STATE_EXIT ||
-	    target->state <= PERF_EVENT_STATE_EXIT)
+	if (perf_gate_is_over(trigger, target))
 		return -ESRCH;
 
 	if (!perf_gate_same_life(trigger, target) || !perf_gate_can_fire(trigger))
 		return -EINVAL;
 
-	if (!perf_gate_can_filter(target) || target->attr.inherit)
-		return -EOPNOTSUPP;
-
-	return 0;
+	return perf_gate_can_filter(target) ? 0 : -EOPNOTSUPP;
 }
 
 static int perf_gate_check_link(struct perf_event *trigger,
@@ -242,22 +319,66 @@ static void perf_gate_finish(struct perf_gate_parts *parts)
 	kfree(parts->link);
 }
 
-static struct perf_gate *perf_gate_attach(struct perf_event *event,
-					  struct perf_gate **part)
+static void perf_gate_attach(struct perf_event *event, struct perf_gate **part)
 {
-	if (!event->gate) {
-		/* The event's readers find a gate that is set up. */
-		smp_store_release(&event->gate, *part);
-		*part = NULL;
+	struct perf_gate *gate = *part;
+
+	if (event->gate)
+		return;
+
+	/* Until now the windows of inherited events were all of their time. */
+	atomic64_set(&gate->child_running,
+		     atomic64_read(&event->child_total_time_running));
+	/* The event's readers find a gate that is set up. */
+	smp_store_release(&event->gate, gate);
+	*part = NULL;
+	perf_gate_pin(event);
+}
+
+/**
+ * perf_gate_make_link() - Make an event the starter or stopper of another
+ * @trigger:	Gate of the event that is to fire
+ * @target:	Gate of the event that is to be moved
+ * @role:	PERF_GATE_STARTER or PERF_GATE_STOPPER
+ * @spare:	An allocated link; set to NULL if it was used
+ *
+ * Nothing is done if @target has a trigger in this role.
+ *
+ * Context: Process context, perf_gate_mutex held.
+ */
+void perf_gate_make_link(struct perf_gate *trigger, struct perf_gate *target,
+			 unsigned int role, struct perf_gate_link **spare)
+{
+	struct perf_gate_link **slot = perf_gate_slot(target, role);
+	struct perf_gate_link *link;
+
+	lockdep_assert_held(&perf_gate_mutex);
+
+	if (*slot)
+		return;
+
+	trace_link(trigger->event, target->event, role);
+	link = *perf_gate_slot(target, role ^ PERF_GATE_TOGGLE);
+	if (link && link->trigger == trigger) {
+		*slot = link;
+		perf_gate_set_role(link, PERF_GATE_TOGGLE);
+		return;
 	}
 
-	return event->gate;
+	link = *spare;
+	*spare = NULL;
+	link->trigger = trigger;
+	link->target = target;
+	perf_gate_set_role(link, role);
+	*slot = link;
+	trigger->nr_links++;
+	list_add_tail_rcu(&link->node, &trigger->links);
 }
 
 static int perf_gate_link(struct perf_event *trigger, struct perf_event *target,
 			  unsigned int role, struct perf_gate_parts *parts)
 {
-	struct perf_gate_link **slot, *link;
+	LIST_HEAD(spares);
 	int ret;
 
 	ret = perf_gate_check_events(trigger, target);
@@ -270,31 +391,27 @@ static int perf_gate_link(struct perf_event *trigger, struct perf_event *target,
 	if (ret)
 		return ret;
 
+	/* No task that has these events forks or exits from here on. */
+	guard(mutex)(&trigger->child_mutex);
+	mutex_lock_nested(&target->child_mutex, SINGLE_DEPTH_NESTING);
+
 	perf_gate_attach(trigger, &parts->trigger);
 	perf_gate_attach(target, &parts->target);
 
+	ret = perf_gate_prepare_children(trigger, target, role, &spares);
+	if (ret)
+		goto unlock;
+
 	/* From here on only the windows count, and what was counted stays. */
 	if (role == PERF_GATE_STARTER)
-		perf_gate_set(target->gate, false);
+		__perf_gate_set_family(target, false);
 
-	slot = perf_gate_slot(target->gate, role);
-	link = *perf_gate_slot(target->gate, role ^ PERF_GATE_TOGGLE);
-	if (link && link->trigger == trigger->gate) {
-		*slot = link;
-		perf_gate_set_role(link, PERF_GATE_TOGGLE);
-		return 0;
-	}
+	perf_gate_make_link(trigger->gate, target->gate, role, &parts->link);
+	perf_gate_link_children(trigger, target, role, &spares);
+unlock:
+	mutex_unlock(&target->child_mutex);
 
-	link = parts->link;
-	parts->link = NULL;
-	link->trigger = trigger->gate;
-	link->target = target->gate;
-	perf_gate_set_role(link, role);
-	*slot = link;
-	trigger->gate->nr_links++;
-	list_add_tail_rcu(&link->node, &trigger->gate->links);
-
-	return 0;
+	return ret;
 }
 
 static long perf_gate_link_fd(struct perf_event *trigger, int fd,
@@ -360,4 +477,140 @@ long perf_gate_ioctl(struct perf_event *event, unsigned int cmd,
 	perf_event_ctx_unlock(event, ctx);
 
 	return ret;
+}
+
+/**
+ * perf_gate_alloc() - Allocate the gate of an event, which is open
+ * @event:	The event
+ *
+ * The caller attaches it to the event, or gives it to perf_gate_free().
+ *
+ * Context: Process context, neither cpu_hotplug_lock nor any
+ *          perf_event_context::mutex held.
+ * Return: The gate, NULL without memory.
+ */
+struct perf_gate *perf_gate_alloc(struct perf_event *event)
+{
+	struct perf_gate *gate = perf_gate_alloc_nokey(event, 1);
+
+	if (gate)
+		static_branch_deferred_inc(&perf_gate_key);
+
+	return gate;
+}
+
+/**
+ * perf_gate_alloc_nokey() - perf_gate_alloc() for an inherited event
+ * @event:	The event, whose parent has a gate
+ * @depth:	Depth that the gate is to have
+ *
+ * The gate of the parent stays for longer than this one and keeps the static key
+ * on, which may not be changed in the contexts that call this.
+ *
+ * Context: Process context.
+ * Return: The gate, NULL without memory.
+ */
+struct perf_gate *perf_gate_alloc_nokey(struct perf_event *event, int depth)
+{
+	struct perf_gate *gate = kzalloc(sizeof(*gate), GFP_KERNEL);
+	bool can_stop;
+
+	if (!gate)
+		return NULL;
+
+	can_stop = is_sampling_event(event) &&
+		   event->pmu->capabilities & PERF_PMU_CAP_GATE_STOP;
+	gate->event = event;
+	gate->nest = event->attr.gate_nest;
+	gate->aux = has_aux(event);
+	gate->aux_request = gate->aux && event->hw.aux_paused;
+	gate->stops = gate->aux || can_stop;
+	gate->stopped = gate->aux_request;
+	gate->by_core = perf_event_is_swevent(event);
+	gate->counts_by_core = gate->by_core && !gate->stops;
+	INIT_LIST_HEAD(&gate->links);
+	atomic_set(&gate->depth, depth);
+	seqcount_latch_init(&gate->latch);
+	gate->acct[0].open = depth;
+	gate->acct[1].open = depth;
+	gate->work = IRQ_WORK_INIT_HARD(perf_gate_work);
+
+	return gate;
+}
+
+/**
+ * perf_gate_free() - Free a gate that no event got
+ * @gate:	The gate or NULL
+ *
+ * Context: Process context.
+ */
+void perf_gate_free(struct perf_gate *gate)
+{
+	if (!gate)
+		return;
+
+	static_branch_slow_dec_deferred(&perf_gate_key);
+	kfree(gate);
+}
+
+/**
+ * perf_gate_can_filter() - Would a closed gate hold back all samples of an event?
+ * @event:	The event
+ *
+ * Context: Any.
+ * Return: False if samples do not pass through an overflow of their own each:
+ *         the PMU hands them over in bulk or to the AUX area, or a BPF program
+ *         writes them.
+ */
+bool perf_gate_can_filter(struct perf_event *event)
+{
+	if (has_aux(event))
+		return event->pmu->capabilities & PERF_PMU_CAP_AUX_PAUSE;
+
+	return !(event->event_caps & PERF_EV_CAP_NO_GATE) &&
+	       !event->attr.aux_output &&
+	       !event->attr.precise_ip &&
+	       !(event->attr.type == PERF_TYPE_SOFTWARE &&
+		 event->attr.config == PERF_COUNT_SW_BPF_OUTPUT);
+}
+
+/**
+ * perf_gate_init() - Give a new event the gate that its attributes ask for
+ * @event:	Event that nobody else knows
+ *
+ * Context: Process context, as perf_gate_alloc().
+ * Return: 0, -EOPNOTSUPP if a gate could not hold back its samples, -ENOMEM.
+ */
+int perf_gate_init(struct perf_event *event)
+{
+	if (event->parent || !event->attr.start_paused)
+		return 0;
+
+	if (!perf_gate_can_filter(event))
+		return -EOPNOTSUPP;
+
+	event->gate = perf_gate_alloc_nokey(event, 0);
+	if (!event->gate)
+		return -ENOMEM;
+
+	static_branch_deferred_inc(&perf_gate_key);
+
+	return 0;
+}
+
+/**
+ * __perf_gate_release() - Let go of the gate of an event that is being freed
+ * @event:	Event that has a gate and is in no context any more
+ *
+ * The memory stays until perf_gate_free_rcu().
+ *
+ * Context: Process context. Takes perf_gate_mutex.
+ */
+void __perf_gate_release(struct perf_event *event)
+{
+	__perf_gate_sever(event);
+	/* Queued only for running events, and this one will not run again. */
+	irq_work_sync(&event->gate->work);
+	if (!event->parent)
+		static_branch_slow_dec_deferred(&perf_gate_key);
 }

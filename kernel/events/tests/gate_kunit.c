@@ -5,12 +5,15 @@
 
 #include <kunit/test-bug.h>
 #include <kunit/test.h>
+#include <linux/hw_breakpoint.h>
 #include <linux/limits.h>
 #include <linux/perf_event.h>
 #include <linux/preempt.h>
 #include <linux/prandom.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/trace_events.h>
 
 #include "../internal.h"
 #include "../gate.h"
@@ -223,7 +226,7 @@ static u64 nr_opened(struct perf_event *event)
 	u64 value;
 
 	KUNIT_EXPECT_EQ(kunit_get_current_test(),
-			perf_gate_values(event, PERF_FORMAT_GATE_COUNT, 0, &value), 1);
+			perf_gate_values(event, PERF_FORMAT_GATE_COUNT, 0, true, &value), 1);
 	return value;
 }
 
@@ -402,6 +405,77 @@ static void firing_with_interrupts_on_acts_at_once(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, gate->acct[0].open);
 }
 
+static int tracepoint_id(const char *system, const char *name)
+{
+	struct trace_event_file *file = trace_get_event_file(NULL, system, name);
+	int id;
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+
+	id = file->event_call->event.type;
+	trace_put_event_file(file);
+
+	return id;
+}
+
+/*
+ * Nobody but the core stops such an event, and when it is scheduled in again it
+ * has to count, whatever it was before.
+ */
+static void expect_to_run_again(struct kunit *test, struct perf_event_attr *attr)
+{
+	struct perf_event *event;
+	int cpu;
+
+	cpu = raw_smp_processor_id();
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)), 0);
+	event = perf_event_create_kernel_counter(attr, cpu, NULL, NULL, NULL);
+	if (IS_ERR(event))
+		kunit_skip(test, "the event cannot be opened: %pe", event);
+
+	local_irq_disable();
+	event->pmu->stop(event, PERF_EF_UPDATE);
+	local_irq_enable();
+	KUNIT_EXPECT_EQ(test, event->hw.state, PERF_HES_STOPPED);
+	perf_event_disable(event);
+	perf_event_enable(event);
+	KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
+	KUNIT_EXPECT_EQ(test, event->hw.state, 0);
+	perf_event_release_kernel(event);
+}
+
+static void stopped_tracepoint_event_is_scheduled_in_running(struct kunit *test)
+{
+	struct perf_event_attr attr = {
+		.type	= PERF_TYPE_TRACEPOINT,
+		.size	= sizeof(attr),
+	};
+	int id = tracepoint_id("perf_gate", "open");
+
+	KUNIT_ASSERT_GT(test, id, 0);
+	attr.config = id;
+	expect_to_run_again(test, &attr);
+}
+
+static unsigned long watched;
+
+static void stopped_breakpoint_is_scheduled_in_running(struct kunit *test)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_BREAKPOINT,
+		.size		= sizeof(attr),
+		.pinned		= 1,
+		.bp_type	= HW_BREAKPOINT_W,
+		.bp_addr	= (unsigned long)&watched,
+		.bp_len		= HW_BREAKPOINT_LEN_4,
+	};
+
+	if (!IS_ENABLED(CONFIG_HAVE_HW_BREAKPOINT))
+		kunit_skip(test, "no hardware breakpoints");
+	expect_to_run_again(test, &attr);
+}
+
 static struct kunit_case state_cases[] = {
 	KUNIT_CASE_PARAM(depth_follows_the_triggers, next_gen_params),
 	KUNIT_CASE(fresh_gate_hides_nothing),
@@ -450,7 +524,18 @@ static struct kunit_suite clock_suite = {
 	.test_cases	= clock_cases,
 };
 
-kunit_test_suites(&state_suite, &fire_suite, &clock_suite);
+static struct kunit_case core_cases[] = {
+	KUNIT_CASE(stopped_tracepoint_event_is_scheduled_in_running),
+	KUNIT_CASE(stopped_breakpoint_is_scheduled_in_running),
+	{}
+};
+
+static struct kunit_suite core_suite = {
+	.name		= "perf_gate_core",
+	.test_cases	= core_cases,
+};
+
+kunit_test_suites(&state_suite, &fire_suite, &clock_suite, &core_suite);
 
 MODULE_DESCRIPTION("KUnit tests of performance event gates");
 MODULE_LICENSE("GPL");

@@ -107,22 +107,13 @@ TEST_F(gate_abi, attr_of_every_size_takes_the_gate_bits)
 	}
 }
 
-TEST_F(gate_abi, start_paused_does_not_go_with_inherit)
+TEST_F(gate_abi, attribute_bits_go_with_inherit)
 {
-	self->attr.read_format = 0;
+	self->attr.read_format = PERF_FORMAT_GATE_TIME | PERF_FORMAT_GATE_COUNT;
 	self->attr.inherit = 1;
 	gate_attr_set_bit(&self->attr, GATE_BIT_START_PAUSED);
-	EXPECT_EQ(-1, gate_open(&self->attr, 0, -1));
-	EXPECT_EQ(EOPNOTSUPP, errno);
-}
-
-TEST_F(gate_abi, gate_nest_does_not_go_with_inherit)
-{
-	self->attr.read_format = 0;
-	self->attr.inherit = 1;
 	gate_attr_set_bit(&self->attr, GATE_BIT_NEST);
-	EXPECT_EQ(-1, gate_open(&self->attr, 0, -1));
-	EXPECT_EQ(EOPNOTSUPP, errno);
+	EXPECT_LE(0, gate_open(&self->attr, 0, -1));
 }
 
 TEST_F(gate_abi, clear_gate_takes_no_argument)

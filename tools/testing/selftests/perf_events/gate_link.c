@@ -243,7 +243,7 @@ TEST_F(gate_link, inherit_must_be_equal)
 	EXPECT_EQ(-EINVAL, gate_ioctl(inherited, variant->cmd, self->target));
 }
 
-TEST_F(gate_link, inherited_events_are_not_supported)
+TEST_F(gate_link, inherited_events_are_linked)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
 	int trigger, target;
@@ -254,7 +254,7 @@ TEST_F(gate_link, inherited_events_are_not_supported)
 	ASSERT_LE(0, trigger);
 	target = gate_open(&attr, 0, -1);
 	ASSERT_LE(0, target);
-	EXPECT_EQ(-EOPNOTSUPP, gate_ioctl(trigger, variant->cmd, target));
+	EXPECT_EQ(0, gate_ioctl(trigger, variant->cmd, target));
 }
 
 TEST_F(gate_link, remove_on_exec_must_be_equal)
