@@ -186,13 +186,13 @@ static void perf_gate_start_or_stop(struct perf_gate *gate, bool stop)
 		event->pmu->start(event, PERF_EF_RELOAD);
 }
 
-/* Let the PMU follow the account. */
-static void perf_gate_steer(struct perf_gate *gate, enum perf_gate_place place)
+/* Let the PMU follow the account of a gate that stops its event. */
+static noinline void perf_gate_steer(struct perf_gate *gate,
+				     enum perf_gate_place place)
 {
 	struct pmu *pmu = gate->event->pmu;
 
-	if (!gate->stops || gate->steering ||
-	    perf_gate_wants_stop(gate) == gate->stopped)
+	if (gate->steering || perf_gate_wants_stop(gate) == gate->stopped)
 		return;
 
 	if (place == PERF_GATE_ANYWHERE) {
@@ -223,7 +223,8 @@ static void perf_gate_settle_here(struct perf_gate *gate, u64 time,
 {
 	if (!perf_gate_settled(gate))
 		perf_gate_move(gate, gate->event, time, true);
-	perf_gate_steer(gate, place);
+	if (gate->stops)
+		perf_gate_steer(gate, place);
 	perf_gate_update_userpage(gate, gate->event);
 }
 
@@ -251,6 +252,16 @@ void perf_gate_work(struct irq_work *work)
 	}
 }
 
+/* The core's own events only note that they are stopped. */
+static void perf_gate_kick_by_core(struct perf_gate *gate, u64 time)
+{
+	perf_gate_move(gate, gate->event, time, false);
+	if (gate->stops && READ_ONCE(gate->event->oncpu) >= 0)
+		perf_gate_steer(gate, perf_gate_readable(gate->event) ?
+				      PERF_GATE_IN_OVERFLOW : PERF_GATE_ANYWHERE);
+	perf_gate_update_userpage(gate, gate->event);
+}
+
 static enum perf_gate_place perf_gate_place(struct perf_gate *gate,
 					    struct perf_event *trigger, bool direct)
 {
@@ -271,31 +282,42 @@ static enum perf_gate_place perf_gate_place(struct perf_gate *gate,
  * somebody does. With @direct, interrupts were on when @trigger fired, so this
  * CPU is not inside of any PMU driver.
  */
-static void perf_gate_kick(struct perf_gate *gate, struct perf_event *trigger,
-			   bool direct, u64 time)
+static noinline void perf_gate_kick(struct perf_gate *gate,
+				    struct perf_event *trigger, bool direct,
+				    u64 time)
 {
 	struct perf_event *event = gate->event;
+
+	if (gate->by_core) {
+		perf_gate_kick_by_core(gate, time);
+		return;
+	}
 
 	if (READ_ONCE(event->oncpu) < 0)
 		return;
 
-	if (perf_gate_readable(event) &&
-	    (direct || gate->aux ||
-	     event->pmu->capabilities & PERF_PMU_CAP_GATE_NMI))
-		perf_gate_settle_here(gate, time,
-				      perf_gate_place(gate, trigger, direct));
-	else
+	if (!perf_gate_readable(event) ||
+	    !(direct || gate->aux ||
+	      event->pmu->capabilities & PERF_PMU_CAP_GATE_NMI)) {
 		irq_work_queue(&gate->work);
+		return;
+	}
+
+	if (!perf_gate_settled(gate))
+		perf_gate_move(gate, event, time, true);
+	if (gate->stops)
+		perf_gate_steer(gate, perf_gate_place(gate, trigger, direct));
+	perf_gate_update_userpage(gate, event);
 }
 
-/* The core's own events only note that they are stopped. */
-static void perf_gate_kick_by_core(struct perf_gate *gate, u64 time)
+/* Out of line, to leave its registers to those who do not trace. */
+static noinline void perf_gate_trace(struct perf_event *trigger,
+				     struct perf_event *target, bool open)
 {
-	perf_gate_move(gate, gate->event, time, false);
-	if (READ_ONCE(gate->event->oncpu) >= 0)
-		perf_gate_steer(gate, perf_gate_readable(gate->event) ?
-				      PERF_GATE_IN_OVERFLOW : PERF_GATE_ANYWHERE);
-	perf_gate_update_userpage(gate, gate->event);
+	if (open)
+		trace_open(trigger, target);
+	else
+		trace_close(trigger, target);
 }
 
 /* Apply a trigger's role. Return whether the gate is to open or to close. */
@@ -314,12 +336,13 @@ static __always_inline bool perf_gate_step(struct perf_gate *gate,
 
 	if (!old) {
 		atomic64_inc(&gate->nr_opened);
-		trace_open(trigger, gate->event);
+		if (trace_open_enabled())
+			perf_gate_trace(trigger, gate->event, true);
 		return true;
 	}
 
-	if (!new)
-		trace_close(trigger, gate->event);
+	if (!new && trace_close_enabled())
+		perf_gate_trace(trigger, gate->event, false);
 
 	return !new;
 }
@@ -361,12 +384,22 @@ void __perf_gate_fire(struct perf_event *event, unsigned int pass)
 		if (likely(target->counts_by_core)) {
 			perf_gate_move(target, target->event, time, false);
 			perf_gate_update_userpage(target, target->event);
-		} else if (target->by_core) {
-			perf_gate_kick_by_core(target, time);
 		} else {
 			perf_gate_kick(target, event, direct, time);
 		}
 	}
+}
+
+/**
+ * __perf_gate_fire_throttled() - An event overflowed that is throttled
+ * @event:	The event, which need not be a trigger
+ *
+ * Context: As __perf_gate_fire().
+ */
+void __perf_gate_fire_throttled(struct perf_event *event)
+{
+	if (!event->prog)
+		perf_gate_fire(event, PERF_GATE_BEFORE | PERF_GATE_AFTER);
 }
 
 /**
@@ -399,6 +432,20 @@ int __perf_gate_sched_in(struct perf_event *event)
 }
 
 /**
+ * __perf_gate_keeps_stopped() - An event is not to be started
+ * @event:	Event that the core stopped, or that was throttled
+ *
+ * Context: CPU of the event, interrupts off.
+ * Return: True if its gate is closed and has stopped it for good.
+ */
+bool __perf_gate_keeps_stopped(struct perf_event *event)
+{
+	struct perf_gate *gate = event->gate;
+
+	return gate && gate->stops && !gate->aux && READ_ONCE(gate->stopped);
+}
+
+/**
  * __perf_gate_aux_pause() - Pause or resume an AUX area event that has a gate
  * @event:	The event
  * @pause:	What an event with attr.aux_pause or attr.aux_resume asks for
@@ -406,14 +453,22 @@ int __perf_gate_sched_in(struct perf_event *event)
  * It traces while its gate is open and nobody has paused it.
  *
  * Context: Any, on the CPU that @event runs on.
+ * Return: False if @event has no gate and nothing was done.
  */
-void __perf_gate_aux_pause(struct perf_event *event, bool pause)
+bool __perf_gate_aux_pause(struct perf_event *event, bool pause)
 {
+	struct perf_gate *gate = event->gate;
+
+	if (!gate || !gate->aux)
+		return false;
+
 	guard(irqsave)();
 
-	WRITE_ONCE(event->gate->aux_request, pause);
-	perf_gate_steer(event->gate, perf_gate_readable(event) ?
-				     PERF_GATE_IN_OVERFLOW : PERF_GATE_ANYWHERE);
+	WRITE_ONCE(gate->aux_request, pause);
+	perf_gate_steer(gate, perf_gate_readable(event) ? PERF_GATE_IN_OVERFLOW :
+							  PERF_GATE_ANYWHERE);
+
+	return true;
 }
 
 /**
@@ -442,12 +497,10 @@ static void __perf_gate_set(struct perf_event *event,
 	bool was_open;
 
 	was_open = atomic_xchg(&gate->depth, open);
-	if (open && !was_open) {
+	if (open && !was_open)
 		atomic64_inc(&gate->nr_opened);
-		trace_open(NULL, event);
-	} else if (!open && was_open) {
-		trace_close(NULL, event);
-	}
+	if (open != was_open)
+		perf_gate_trace(NULL, event, open);
 
 	if (perf_gate_readable(event))
 		perf_gate_settle_here(gate, perf_event_ctx_time(event),

@@ -203,9 +203,11 @@ static __always_inline u64 perf_gate_running(struct perf_event *event, u64 time)
 }
 
 void __perf_gate_fire(struct perf_event *event, unsigned int pass);
+void __perf_gate_fire_throttled(struct perf_event *event);
 void __perf_gate_pmu_enable(struct pmu *pmu);
 int __perf_gate_sched_in(struct perf_event *event);
-void __perf_gate_aux_pause(struct perf_event *event, bool pause);
+bool __perf_gate_keeps_stopped(struct perf_event *event);
+bool __perf_gate_aux_pause(struct perf_event *event, bool pause);
 bool __perf_gate_skips_tick(struct perf_event *event);
 void __perf_gate_reset(struct perf_event *event);
 void perf_gate_set(struct perf_gate *gate, bool open);
@@ -213,6 +215,8 @@ void perf_gate_work(struct irq_work *work);
 
 /* gate_read.c */
 u64 __perf_gate_count(struct perf_event *event);
+int perf_gate_add_values(struct perf_event *event, u64 read_format, u64 running,
+			 bool self, u64 *values);
 int perf_gate_values(struct perf_event *event, u64 read_format, u64 running,
 		     bool self, u64 *values);
 int perf_gate_read_values(struct perf_event *event, u64 read_format, u64 running,
@@ -273,6 +277,13 @@ perf_gate_fire(struct perf_event *event, unsigned int pass)
 		__perf_gate_fire(event, pass);
 }
 
+/* It did not get as far as asking a BPF program, so with one it does not fire. */
+static __always_inline void perf_gate_fire_throttled(struct perf_event *event)
+{
+	if (static_branch_unlikely(&perf_gate_key.key))
+		__perf_gate_fire_throttled(event);
+}
+
 /* The overflows of @event are to be dropped. */
 static __always_inline bool perf_gate_closed(struct perf_event *event)
 {
@@ -301,9 +312,8 @@ static __always_inline int perf_gate_sched_in(struct perf_event *event)
 /* The PMU of @event is not to be started, whatever somebody else stopped it for. */
 static __always_inline bool perf_gate_keeps_stopped(struct perf_event *event)
 {
-	struct perf_gate *gate = perf_gate_of(event);
-
-	return gate && gate->stops && !gate->aux && READ_ONCE(gate->stopped);
+	return static_branch_unlikely(&perf_gate_key.key) &&
+	       __perf_gate_keeps_stopped(event);
 }
 
 static __always_inline bool perf_gate_skips_tick(struct perf_event *event)
@@ -315,11 +325,8 @@ static __always_inline bool perf_gate_skips_tick(struct perf_event *event)
 static __always_inline bool
 perf_gate_aux_pause(struct perf_event *event, bool pause)
 {
-	if (!perf_gate_of(event))
-		return false;
-
-	__perf_gate_aux_pause(event, pause);
-	return true;
+	return static_branch_unlikely(&perf_gate_key.key) &&
+	       __perf_gate_aux_pause(event, pause);
 }
 
 /* @pmu is to run, and a firing must not take it for running before it does. */
@@ -405,6 +412,7 @@ static inline void perf_gate_sync_child(struct perf_event *child)
 #else /* !CONFIG_PERF_EVENTS_GATE */
 
 static inline void perf_gate_fire(struct perf_event *event, unsigned int pass) { }
+static inline void perf_gate_fire_throttled(struct perf_event *event) { }
 static inline bool perf_gate_closed(struct perf_event *event) { return false; }
 static inline bool perf_gate_hides_index(struct perf_event *event) { return false; }
 static inline int perf_gate_sched_in(struct perf_event *event) { return PERF_EF_START; }
@@ -448,6 +456,12 @@ static inline long perf_gate_ioctl(struct perf_event *event, unsigned int cmd,
 }
 
 /* No event has the bits: perf_gate_check_attr(). */
+static inline int perf_gate_add_values(struct perf_event *event, u64 read_format,
+				       u64 running, bool self, u64 *values)
+{
+	return 0;
+}
+
 static inline int perf_gate_values(struct perf_event *event, u64 read_format,
 				   u64 running, bool self, u64 *values)
 {

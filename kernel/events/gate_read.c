@@ -62,19 +62,19 @@ static u64 perf_gate_time(struct perf_event *event)
 }
 
 /**
- * perf_gate_values() - What read(2) and samples tell about a gate
+ * perf_gate_add_values() - Add what read(2) and samples tell about a gate
  * @event:		The event, which need not have a gate
  * @read_format:	PERF_FORMAT_GATE_TIME, PERF_FORMAT_GATE_COUNT or both
  * @running:		Running time of the event that the reader sees, in ns,
  *			U64_MAX if he sees none
  * @self:		Without those inherited events that are gone
- * @values:		Receives the time in ns and the number of openings
+ * @values:		The time in ns and the number of openings are added to these
  *
  * Context: Any on the CPU of the event, elsewhere perf_event_context::lock held.
  * Return: The number of values written.
  */
-int perf_gate_values(struct perf_event *event, u64 read_format, u64 running,
-		     bool self, u64 *values)
+int perf_gate_add_values(struct perf_event *event, u64 read_format, u64 running,
+			 bool self, u64 *values)
 {
 	struct perf_gate *gate = event->gate;
 	u64 time, opened = 0;
@@ -86,7 +86,7 @@ int perf_gate_values(struct perf_event *event, u64 read_format, u64 running,
 		if (!self)
 			time += gate ? atomic64_read(&gate->child_running) :
 				       atomic64_read(&event->child_total_time_running);
-		values[n++] = time;
+		values[n++] += time;
 	}
 
 	if (read_format & PERF_FORMAT_GATE_COUNT) {
@@ -94,10 +94,32 @@ int perf_gate_values(struct perf_event *event, u64 read_format, u64 running,
 			opened = atomic64_read(&gate->nr_opened);
 		if (gate && !self)
 			opened += atomic64_read(&gate->child_opened);
-		values[n++] = opened;
+		values[n++] += opened;
 	}
 
 	return n;
+}
+
+/**
+ * perf_gate_values() - perf_gate_add_values() to nothing
+ * @event:		The event, which need not have a gate
+ * @read_format:	PERF_FORMAT_GATE_TIME, PERF_FORMAT_GATE_COUNT or both
+ * @running:		Running time of the event that the reader sees, in ns,
+ *			U64_MAX if he sees none
+ * @self:		Without those inherited events that are gone
+ * @values:		Receives the time in ns and the number of openings, has room
+ *			for both
+ *
+ * Context: As perf_gate_add_values().
+ * Return: The number of values written.
+ */
+int perf_gate_values(struct perf_event *event, u64 read_format, u64 running,
+		     bool self, u64 *values)
+{
+	values[0] = 0;
+	values[1] = 0;
+
+	return perf_gate_add_values(event, read_format, running, self, values);
 }
 
 /**
@@ -115,8 +137,7 @@ int perf_gate_read_values(struct perf_event *event, u64 read_format, u64 running
 			  u64 *values)
 {
 	struct perf_event *child;
-	u64 part[2];
-	int n, i;
+	int n;
 
 	guard(mutex)(&event->child_mutex);
 
@@ -126,11 +147,8 @@ int perf_gate_read_values(struct perf_event *event, u64 read_format, u64 running
 
 	list_for_each_entry(child, &event->child_list, child_list) {
 		raw_spin_lock_irq(&child->ctx->lock);
-		perf_gate_values(child, read_format, running, true, part);
+		perf_gate_add_values(child, read_format, running, true, values);
 		raw_spin_unlock_irq(&child->ctx->lock);
-
-		for (i = 0; i < n; i++)
-			values[i] += part[i];
 	}
 
 	if (read_format & PERF_FORMAT_GATE_TIME)
