@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Simulated PMUs, to test the core of perf events without hardware.
+ *
+ *     debugfs tick --.                            .-> hrtimer ---.
+ *     clock, timer --+-> counter --- overflow ----+-> irq_work --+
+ *     sched_task ----'   counter.c   overflow.c   +-> softirq ---+-> sample
+ *                                                 +-> task ------+
+ *     debugfs tick --.                            `-> NMI -------'
+ *     timer ---------+-> producer -> AUX area           nmi.c
+ *     aux_output ----'    aux.c
+ *
+ * There are PMUs with counters, pmusim and pmusim_unc, and PMUs with an AUX area,
+ * pmusim_aux and its flavours. control.c makes them count, fail and tell what
+ * they have; log.c keeps which of their methods the core called, and in which
+ * order.
+ *
+ * Contexts:  All state belongs to a CPU and is written there with interrupts
+ *            off. NMIs handle overflows, pause and resume AUX events and take
+ *            snapshots; see struct pmusim_cpu and struct pmusim_aux_cpu for how
+ *            they get along with what they interrupt.
+ * Lifetime:  An event holds the module, so all are gone when it is unloaded.
+ *            What the driver keeps for an event is freed by perf_event::destroy,
+ *            when the event is on no CPU and its timer is stopped.
+ * Locking:   None in the methods of the PMUs. A mutex per CPU orders the writers
+ *            of ticks, and each PMU's settings change only while it has no event.
+ */
+
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+
+#include "pmusim.h"
+
+struct pmusim *pmusim_instances[] = {
+	&pmusim_counters,
+	&pmusim_uncore,
+	&pmusim_aux,
+	&pmusim_aux_nosg,
+	&pmusim_aux_large,
+	&pmusim_aux_excl,
+	NULL,
+};
+
+/**
+ * pmusim_get() - Count a new event of a PMU
+ * @sim:	The PMU
+ *
+ * Pairs with pmusim_put(). While a PMU has events its settings stay.
+ *
+ * Context: Process context.
+ * Return: 0, or -EBUSY if somebody is changing the settings.
+ */
+int pmusim_get(struct pmusim *sim)
+{
+	return atomic_inc_unless_negative(&sim->events) ? 0 : -EBUSY;
+}
+
+/**
+ * pmusim_put() - perf_event::destroy of all events
+ * @event:	The event
+ *
+ * Context: Process context.
+ */
+void pmusim_put(struct perf_event *event)
+{
+	kfree(event->pmu_private);
+	event->pmu_private = NULL;
+	atomic_dec(&to_pmusim(event->pmu)->events);
+}
+
+static int __init pmusim_register(struct pmusim *sim)
+{
+	int ret;
+
+	ret = sim->pmu.setup_aux ? pmusim_aux_setup(sim) :
+				   pmusim_counter_setup(sim);
+	if (ret)
+		return ret;
+
+	ret = perf_pmu_register(&sim->pmu, sim->name, -1);
+	if (!ret)
+		return 0;
+
+	if (sim->pmu.setup_aux)
+		pmusim_aux_teardown(sim);
+	else
+		pmusim_counter_teardown(sim);
+	return ret;
+}
+
+static void pmusim_unregister(struct pmusim *sim)
+{
+	perf_pmu_unregister(&sim->pmu);
+	if (sim->pmu.setup_aux)
+		pmusim_aux_teardown(sim);
+	else
+		pmusim_counter_teardown(sim);
+}
+
+static int __init pmusim_init(void)
+{
+	struct pmusim *sim;
+	int i, ret;
+
+	ret = pmusim_log_setup();
+	if (ret)
+		return ret;
+	ret = pmusim_nmi_setup();
+	if (ret)
+		goto err_log;
+
+	for_each_pmusim(sim, i) {
+		ret = pmusim_register(sim);
+		if (ret)
+			goto err_unregister;
+	}
+
+	ret = pmusim_control_setup();
+	if (ret)
+		goto err_unregister;
+
+	pr_info("simulated PMUs for tests, they count nothing that happens in this machine\n");
+	return 0;
+
+err_unregister:
+	while (i--)
+		pmusim_unregister(pmusim_instances[i]);
+	pmusim_nmi_teardown();
+err_log:
+	pmusim_log_teardown();
+	return ret;
+}
+
+static void __exit pmusim_exit(void)
+{
+	struct pmusim *sim;
+	int i;
+
+	pmusim_control_teardown();
+	for_each_pmusim(sim, i)
+		pmusim_unregister(sim);
+	pmusim_nmi_teardown();
+	pmusim_log_teardown();
+}
+
+module_init(pmusim_init);
+module_exit(pmusim_exit);
+
+MODULE_DESCRIPTION("Simulated PMUs for tests of perf events");
+MODULE_LICENSE("GPL");

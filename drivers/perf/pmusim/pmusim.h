@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Simulated PMUs: what the files of the driver share. */
+#ifndef _PMUSIM_H
+#define _PMUSIM_H
+
+#include <linux/hrtimer.h>
+#include <linux/irq_work.h>
+#include <linux/perf_event.h>
+#include <linux/workqueue.h>
+
+#define PMUSIM_MAX_COUNTERS	8
+#define PMUSIM_DEFAULT_WIDTH	48
+#define PMUSIM_MAX_RATE		100000
+
+#ifdef PERF_PMU_CAP_GATE_STOP
+#define PMUSIM_CAP_GATES	(PERF_PMU_CAP_GATE_NMI | PERF_PMU_CAP_GATE_STOP)
+#else
+#define PMUSIM_CAP_GATES	PERF_PMU_CAP_GATE_NMI
+#endif
+
+/* What makes a counter count: config:0-7 */
+enum pmusim_source {
+	PMUSIM_SOURCE_MANUAL	= 0,
+	PMUSIM_SOURCE_CLOCK	= 1,
+	PMUSIM_SOURCE_TIMER	= 2,
+	PMUSIM_SOURCE_SWITCH	= 3,
+	PMUSIM_SOURCE_FAIL	= 0xff,
+};
+
+/* Where an overflow is handled: config:24-26 */
+enum pmusim_context {
+	PMUSIM_HARDIRQ,
+	PMUSIM_IRQ_WORK,
+	PMUSIM_SOFTIRQ,
+	PMUSIM_TASK,
+	PMUSIM_NMI_LIKE,
+	PMUSIM_NMI,
+	PMUSIM_NR_CONTEXTS,
+};
+
+enum pmusim_op {
+	PMUSIM_OP_ADD,
+	PMUSIM_OP_DEL,
+	PMUSIM_OP_START,
+	PMUSIM_OP_STOP,
+	PMUSIM_OP_READ,
+	PMUSIM_OP_START_TXN,
+	PMUSIM_OP_COMMIT_TXN,
+	PMUSIM_OP_CANCEL_TXN,
+	PMUSIM_OP_OVERFLOW,
+	PMUSIM_NR_OPS,
+};
+
+struct pmusim_cpu;
+struct pmusim_aux_cpu;
+
+/**
+ * struct pmusim - one simulated PMU
+ * @pmu:		What the core knows of it
+ * @name:		Its name in sysfs and in debugfs
+ * @settable:		The capabilities that debugfs may change
+ * @events:		Events that exist
+ * @nr_counters:	Counters of each CPU, at most PMUSIM_MAX_COUNTERS
+ * @validate_group:	Refuse groups that will never fit on the counters
+ * @fail_add:		So many calls of pmu::add() will fail from now on
+ * @fail_commit:	So many calls of pmu::commit_txn()
+ * @cpu:		The counters of each CPU; NULL for a PMU with an AUX area
+ * @regs:		Their registers, a page per CPU, which user space may map
+ * @aux_cpu:		The producer of each CPU; NULL for a PMU with counters
+ */
+struct pmusim {
+	struct pmu			pmu;
+	const char			*name;
+	int				settable;
+	atomic_t			events;
+	unsigned int			nr_counters;
+	bool				validate_group;
+	atomic_t			fail_add;
+	atomic_t			fail_commit;
+	struct pmusim_cpu __percpu	*cpu;
+	void				*regs;
+	struct pmusim_aux_cpu __percpu	*aux_cpu;
+};
+
+/**
+ * struct pmusim_cpu - the counters of one CPU
+ * @sim:	The PMU that they are part of
+ * @reg:	The registers, as wide as the event on them asks for
+ * @event:	The event on each counter
+ * @started:	Bit per counter: it counts
+ * @pending:	Bit per counter: it overflowed and nobody has handled that
+ * @disabled:	pmu::pmu_disable() was called, overflows wait
+ * @txn:	Flags of the transaction under way
+ * @timer:	Handles overflows in a timer's hard interrupt
+ * @work:	Handles overflows in irq_work, and passes on those for @bh and @task
+ * @bh:		Handles overflows in softirq context
+ * @task:	Handles overflows in a task
+ *
+ * Written on the CPU that it is for and with interrupts off, so only an NMI can
+ * come in between. An NMI changes a register, clears a bit of @started and
+ * @pending, and does nothing while @disabled is set. Everything that it cannot
+ * stand is done with the PMU disabled.
+ */
+struct pmusim_cpu {
+	struct pmusim			*sim;
+	local64_t			*reg;
+	struct perf_event		*event[PMUSIM_MAX_COUNTERS];
+	unsigned long			started;
+	unsigned long			pending;
+	bool				disabled;
+	unsigned int			txn;
+	struct hrtimer			timer;
+	struct irq_work			work;
+	struct work_struct		bh;
+	struct work_struct		task;
+};
+
+/**
+ * struct pmusim_event - perf_event::pmu_private of an event with a counter
+ * @event:	The event
+ * @source:	What it counts
+ * @context:	Where its overflows are handled
+ * @width:	Bits of its counter
+ * @ctrmask:	The counters that it may be on
+ * @skid:	What it counts between an overflow and its interrupt
+ * @skid_left:	How much of that is still to come; 0 if there was no overflow
+ * @fail_nth:	Each so many-th call of pmu::add() fails; 0 for none
+ * @adds:	Calls of pmu::add() so far
+ * @owed:	A period ended, and the event was stopped before anybody noticed
+ * @clock:	local_clock() up to which PMUSIM_SOURCE_CLOCK has counted
+ * @interval:	Period of PMUSIM_SOURCE_TIMER
+ * @timer:	Of PMUSIM_SOURCE_CLOCK and PMUSIM_SOURCE_TIMER
+ */
+struct pmusim_event {
+	struct perf_event		*event;
+	enum pmusim_source		source;
+	enum pmusim_context		context;
+	unsigned int			width;
+	unsigned long			ctrmask;
+	unsigned int			skid;
+	unsigned int			skid_left;
+	unsigned int			fail_nth;
+	unsigned int			adds;
+	bool				owed;
+	local64_t			clock;
+	ktime_t				interval;
+	struct hrtimer			timer;
+};
+
+/**
+ * struct pmusim_state - a copy of what one CPU has, for a reader elsewhere
+ */
+struct pmusim_state {
+	struct {
+		u64	id;
+		u64	reg;
+		bool	started;
+		bool	pending;
+	} counter[PMUSIM_MAX_COUNTERS];
+	bool		disabled;
+	struct {
+		u64	id;
+		u64	pos;
+		bool	running;
+		bool	paused;
+	} aux;
+};
+
+extern struct pmusim *pmusim_instances[];
+
+#define for_each_pmusim(sim, i)						\
+	for (i = 0; (sim = pmusim_instances[i]); i++)
+
+static inline struct pmusim *to_pmusim(struct pmu *pmu)
+{
+	return container_of(pmu, struct pmusim, pmu);
+}
+
+static inline struct pmusim_event *to_pmusim_event(struct perf_event *event)
+{
+	return event->pmu_private;
+}
+
+static inline struct pmusim_cpu *pmusim_this_cpu(struct perf_event *event)
+{
+	return this_cpu_ptr(to_pmusim(event->pmu)->cpu);
+}
+
+/* The bits of an event's counter. */
+static inline u64 pmusim_mask(const struct pmusim_event *pe)
+{
+	return GENMASK_ULL(pe->width - 1, 0);
+}
+
+/* core.c */
+int pmusim_get(struct pmusim *sim);
+void pmusim_put(struct perf_event *event);
+
+/* counter.c */
+void pmusim_advance(struct pmusim_cpu *c, int idx, u64 n);
+u64 pmusim_tick(struct pmusim_cpu *c, int idx, u64 n);
+void pmusim_update(struct perf_event *event);
+bool pmusim_set_period(struct perf_event *event);
+void pmusim_arm(struct perf_event *event);
+enum hrtimer_restart pmusim_timer_fn(struct hrtimer *timer);
+void pmusim_start(struct perf_event *event, int flags);
+void pmusim_stop(struct perf_event *event, int flags);
+void pmusim_read(struct perf_event *event);
+
+/* schedule.c */
+int pmusim_validate_group(struct perf_event *event);
+int pmusim_add(struct perf_event *event, int flags);
+void pmusim_del(struct perf_event *event, int flags);
+void pmusim_disable(struct pmu *pmu);
+void pmusim_enable(struct pmu *pmu);
+void pmusim_start_txn(struct pmu *pmu, unsigned int flags);
+int pmusim_commit_txn(struct pmu *pmu);
+void pmusim_cancel_txn(struct pmu *pmu);
+void pmusim_sched_task(struct perf_event_pmu_context *pmu_ctx,
+		       struct task_struct *task, bool sched_in);
+
+/* event.c */
+extern struct pmusim pmusim_counters;
+extern struct pmusim pmusim_uncore;
+int pmusim_counter_setup(struct pmusim *sim);
+void pmusim_counter_teardown(struct pmusim *sim);
+
+/* overflow.c */
+void pmusim_overflow_setup(struct pmusim_cpu *c);
+void pmusim_overflow_teardown(struct pmusim_cpu *c);
+void pmusim_raise(struct pmusim_cpu *c, int idx);
+void pmusim_kick(struct pmusim_cpu *c, enum pmusim_context context);
+void pmusim_kick_pending(struct pmusim_cpu *c);
+bool pmusim_handle(struct pmusim_cpu *c, enum pmusim_context context,
+		   struct pt_regs *regs);
+
+/* aux.c */
+extern struct pmusim pmusim_aux;
+extern struct pmusim pmusim_aux_nosg;
+extern struct pmusim pmusim_aux_large;
+extern struct pmusim pmusim_aux_excl;
+int pmusim_aux_setup(struct pmusim *sim);
+void pmusim_aux_teardown(struct pmusim *sim);
+unsigned long pmusim_aux_tick(struct pmusim *sim, unsigned long bytes);
+void pmusim_aux_packet(struct perf_event *event);
+void pmusim_aux_state(struct pmusim *sim, struct pmusim_state *state);
+
+/* control.c */
+int pmusim_control_setup(void);
+void pmusim_control_teardown(void);
+
+/* log.c */
+extern const struct file_operations pmusim_log_fops;
+void pmusim_log(struct pmu *pmu, struct perf_event *event, enum pmusim_op op,
+		unsigned int flags, int result);
+int pmusim_log_setup(void);
+void pmusim_log_teardown(void);
+
+/* nmi.c */
+#ifdef CONFIG_PERF_PMUSIM_NMI
+bool pmusim_nmi_available(void);
+void pmusim_nmi_raise(void);
+int pmusim_nmi_setup(void);
+void pmusim_nmi_teardown(void);
+#else
+static inline bool pmusim_nmi_available(void) { return false; }
+static inline void pmusim_nmi_raise(void) { }
+static inline int pmusim_nmi_setup(void) { return 0; }
+static inline void pmusim_nmi_teardown(void) { }
+#endif
+
+#endif /* _PMUSIM_H */

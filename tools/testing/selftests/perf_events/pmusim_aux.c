@@ -1,0 +1,601 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pmusim selftests - what comes through an AUX area
+ */
+#define _GNU_SOURCE
+
+#include "../kselftest_harness.h"
+#include "pmusim_helpers.h"
+
+#define AUX_PAGES	16
+#define STREAM_BYTES	(100ULL << 20)
+#define RW		(PROT_READ | PROT_WRITE)
+
+struct aux_record {
+	__u64	offset;
+	__u64	size;
+	__u64	flags;
+};
+
+/* The next PERF_RECORD_AUX, or false if there is none. */
+static bool next_aux(struct sim_ring *ring, struct aux_record *aux)
+{
+	static struct sim_record record;
+
+	while (ring_next(ring, &record)) {
+		if (record.header.type != PERF_RECORD_AUX)
+			continue;
+		memcpy(aux, record.word, sizeof(*aux));
+		return true;
+	}
+	return false;
+}
+
+FIXTURE(aux)
+{
+	struct perf_event_attr attr;
+	size_t size;
+	int fd;
+	struct sim_ring ring;
+};
+
+FIXTURE_VARIANT(aux)
+{
+	const char *pmu;
+};
+
+FIXTURE_VARIANT_ADD(aux, sg) { .pmu = "pmusim_aux" };
+
+FIXTURE_VARIANT_ADD(aux, no_sg) { .pmu = "pmusim_aux_nosg" };
+
+FIXTURE_VARIANT_ADD(aux, prefer_large) { .pmu = "pmusim_aux_large" };
+
+FIXTURE_VARIANT_ADD(aux, exclusive) { .pmu = "pmusim_aux_excl" };
+
+FIXTURE_SETUP(aux)
+{
+	SIM_REQUIRE();
+	self->size = AUX_PAGES * page_size();
+	self->attr = sim_attr(variant->pmu, 0);
+	self->attr.disabled = 1;
+	self->fd = -1;
+}
+
+FIXTURE_TEARDOWN(aux)
+{
+	if (self->fd >= 0)
+		close(self->fd);
+	ring_unmap(&self->ring);
+	sim_defaults();
+}
+
+static int open_aux(struct perf_event_attr *attr, struct sim_ring *ring, size_t size,
+		    int prot)
+{
+	int fd = sim_open(attr, -1, 0, -1);
+	int ret;
+
+	if (fd < 0)
+		return fd;
+	ret = ring_map(ring, fd, 16);
+	if (!ret)
+		ret = ring_map_aux(ring, size, prot);
+	if (ret)
+		close(fd);
+	return ret ? ret : fd;
+}
+
+TEST_F(aux, a_stream_of_100_megabytes_arrives_byte_for_byte)
+{
+	struct aux_record aux;
+	struct pollfd poll_fd;
+	__u64 sum = 0, head;
+
+	self->size = 1 << 20;
+	self->attr.config = SIM_AUX_TIMER;
+	self->attr.config1 = 2000 | SIM_CHUNK(128 << 10);
+	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, sim_enable(self->fd));
+	poll_fd = (struct pollfd) { self->fd, POLLIN, 0 };
+
+	while (self->ring.aux_tail < STREAM_BYTES) {
+		ASSERT_EQ(1, poll(&poll_fd, 1, 10000));
+		ASSERT_TRUE(aux_drain(&self->ring));
+		while (next_aux(&self->ring, &aux)) {
+			ASSERT_EQ(sum, aux.offset);
+			sum += aux.size;
+			if (!(aux.flags & PERF_AUX_FLAG_TRUNCATED))
+				continue;
+			/* The reader was too slow, which is no error. */
+			ASSERT_TRUE(aux_drain(&self->ring));
+			ASSERT_EQ(0, sim_disable(self->fd));
+			ASSERT_EQ(0, sim_enable(self->fd));
+		}
+	}
+
+	ASSERT_EQ(0, sim_disable(self->fd));
+	ASSERT_TRUE(aux_drain(&self->ring));
+	head = aux_head(&self->ring);
+	while (next_aux(&self->ring, &aux))
+		sum += aux.size;
+	EXPECT_EQ(head, sum);
+	EXPECT_LE(STREAM_BYTES, head);
+}
+
+TEST_F(aux, a_tick_is_written_exactly)
+{
+	__u64 sum = 0;
+	unsigned int i;
+
+	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, sim_enable(self->fd));
+	for (i = 1; i < 500; i++) {
+		ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, i * SIM_WORD));
+		sum += i * SIM_WORD;
+		ASSERT_TRUE(aux_drain(&self->ring));
+	}
+	ASSERT_EQ(0, sim_disable(self->fd));
+	ASSERT_TRUE(aux_drain(&self->ring));
+	EXPECT_EQ(sum, aux_head(&self->ring));
+}
+
+/* Room for as much as there is was granted once; since then it became more. */
+TEST_F(aux, room_that_the_reader_makes_in_time_is_used)
+{
+	size_t half = self->size / 2;
+	unsigned int i;
+
+	self->attr.aux_watermark = self->size;
+	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, sim_enable(self->fd));
+	for (i = 0; i < 10; i++) {
+		ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, half));
+		/* No wakeup is due, so nobody has told aux_head yet. */
+		self->ring.page->aux_tail = i * half;
+	}
+	ASSERT_EQ(0, sim_disable(self->fd));
+	EXPECT_EQ(10 * half, aux_head(&self->ring));
+}
+
+TEST_F(aux, without_room_the_record_is_truncated_and_it_stops)
+{
+	struct aux_record aux;
+	__u64 sum = 0, flags = 0;
+
+	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, sim_enable(self->fd));
+	ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, 2 * self->size));
+	while (next_aux(&self->ring, &aux)) {
+		EXPECT_EQ(0, flags);
+		EXPECT_EQ(sum, aux.offset);
+		sum += aux.size;
+		flags = aux.flags;
+	}
+	EXPECT_EQ(PERF_AUX_FLAG_TRUNCATED, flags & PERF_AUX_FLAG_TRUNCATED);
+	/* One byte stays free, hence one word. */
+	EXPECT_EQ(self->size - SIM_WORD, sum);
+	EXPECT_EQ(sum, aux_head(&self->ring));
+	ASSERT_TRUE(aux_drain(&self->ring));
+
+	/* After that nothing comes. */
+	ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, 4096));
+	EXPECT_EQ(sum, aux_head(&self->ring));
+	ASSERT_EQ(0, sim_disable(self->fd));
+	EXPECT_EQ(sum, aux_head(&self->ring));
+	ASSERT_EQ(0, sim_enable(self->fd));
+	ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, 4096));
+	ASSERT_EQ(0, sim_disable(self->fd));
+	EXPECT_EQ(sum + 4096, aux_head(&self->ring));
+	ASSERT_TRUE(aux_drain(&self->ring));
+}
+
+TEST_F(aux, overwritten_areas_hold_the_last_bytes_at_each_stop)
+{
+	__u64 sum = 0, head, from;
+	unsigned int i;
+
+	self->fd = open_aux(&self->attr, &self->ring, self->size, PROT_READ);
+	ASSERT_LE(0, self->fd);
+	for (i = 0; i < 64; i++) {
+		ASSERT_EQ(0, sim_enable(self->fd));
+		/* Odd places, some of them many rounds on. */
+		ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, (i * i * 13 + 1) * SIM_WORD));
+		EXPECT_EQ(sum, aux_head(&self->ring));
+		ASSERT_EQ(0, sim_disable(self->fd));
+		sum += (i * i * 13 + 1) * SIM_WORD;
+		head = aux_head(&self->ring);
+		ASSERT_EQ(sum, head);
+		from = head > self->size ? head - self->size : 0;
+		ASSERT_EQ(head, aux_verify(&self->ring, from, head));
+	}
+}
+
+/* Each watermark from a page to the whole area, 0 for the default of half. */
+TEST_F(aux, records_come_at_the_watermark)
+{
+	size_t mark, expected, step = 512;
+	struct pollfd poll_fd;
+	struct aux_record aux;
+	__u64 head;
+
+	for (mark = 0; mark <= self->size; mark = mark ? mark * 2 : page_size()) {
+		expected = mark ? mark : self->size / 2;
+		self->attr.aux_watermark = mark;
+		self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
+		ASSERT_LE(0, self->fd);
+		poll_fd = (struct pollfd) { self->fd, POLLIN, 0 };
+		ASSERT_EQ(0, sim_enable(self->fd));
+		if (expected == self->size) {
+			/* It is full before it gets there. */
+			ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, self->size - step));
+			EXPECT_EQ(0, aux_head(&self->ring));
+			EXPECT_EQ(0, poll(&poll_fd, 1, 0));
+		} else {
+			for (head = step; head <= 4 * self->size; head += step) {
+				ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, step));
+				ASSERT_EQ(head / expected * expected, aux_head(&self->ring));
+				ASSERT_EQ(!(head % expected), poll(&poll_fd, 1, 0));
+				if (head % expected)
+					continue;
+				ASSERT_TRUE(next_aux(&self->ring, &aux));
+				ASSERT_EQ(head - expected, aux.offset);
+				ASSERT_EQ(expected, aux.size);
+				ASSERT_TRUE(aux_drain(&self->ring));
+			}
+		}
+		close(self->fd);
+		self->fd = -1;
+		ring_unmap(&self->ring);
+	}
+}
+
+TEST_F(aux, the_flags_of_the_pmu_arrive)
+{
+	__u64 flags = PERF_AUX_FLAG_PARTIAL | PERF_AUX_FLAG_COLLISION;
+	struct aux_record aux;
+	unsigned int i;
+
+	/* PARTIAL and COLLISION at each second end. */
+	self->attr.config2 = SIM_INJECT(2 | 4) | SIM_NTH(2);
+	self->attr.aux_watermark = page_size();
+	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, sim_enable(self->fd));
+	for (i = 1; i <= 10; i++) {
+		ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, page_size()));
+		ASSERT_TRUE(next_aux(&self->ring, &aux));
+		EXPECT_EQ(i % 2 ? 0 : flags, aux.flags);
+		EXPECT_EQ(page_size(), aux.size);
+		ASSERT_TRUE(aux_drain(&self->ring));
+	}
+}
+
+TEST_F(aux, an_injected_truncation_stops_it)
+{
+	struct aux_record aux;
+
+	self->attr.config2 = SIM_INJECT(1) | SIM_NTH(3);
+	self->attr.aux_watermark = page_size();
+	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, sim_enable(self->fd));
+	for (unsigned int i = 0; i < 5; i++)
+		ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, page_size()));
+	EXPECT_EQ(3 * page_size(), aux_head(&self->ring));
+	ASSERT_TRUE(next_aux(&self->ring, &aux));
+	ASSERT_TRUE(next_aux(&self->ring, &aux));
+	EXPECT_EQ(0, aux.flags);
+	ASSERT_TRUE(next_aux(&self->ring, &aux));
+	EXPECT_EQ(PERF_AUX_FLAG_TRUNCATED, aux.flags);
+	EXPECT_FALSE(next_aux(&self->ring, &aux));
+}
+
+TEST_F(aux, an_empty_transaction_leaves_no_record)
+{
+	struct aux_record aux;
+	__u64 sum = 0;
+
+	self->attr.config2 = SIM_INJECT(8);
+	self->attr.aux_watermark = page_size();
+	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, sim_enable(self->fd));
+	for (unsigned int i = 0; i < 8; i++)
+		ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, page_size()));
+	ASSERT_EQ(0, sim_disable(self->fd));
+	while (next_aux(&self->ring, &aux)) {
+		EXPECT_LT(0, aux.size);
+		sum += aux.size;
+	}
+	EXPECT_EQ(8 * page_size(), sum);
+}
+
+TEST_F(aux, what_is_skipped_for_alignment_is_in_no_record)
+{
+	struct aux_record aux;
+	__u64 end = 0;
+
+	/* 128 bytes; each transaction begins at the next boundary. */
+	self->attr.config = SIM_ALIGN(7);
+	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
+	ASSERT_LE(0, self->fd);
+	for (unsigned int i = 0; i < 20; i++) {
+		ASSERT_EQ(0, sim_enable(self->fd));
+		ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, 40));
+		ASSERT_EQ(0, sim_disable(self->fd));
+		ASSERT_TRUE(next_aux(&self->ring, &aux));
+		EXPECT_EQ(i * 128, aux.offset);
+		EXPECT_EQ(40, aux.size);
+		end = aux.offset + aux.size;
+		EXPECT_EQ(end, aux_verify(&self->ring, aux.offset, end));
+	}
+	EXPECT_EQ(end, aux_head(&self->ring));
+}
+
+TEST_F(aux, two_of_them_cannot_be_on_one_cpu)
+{
+	struct perf_event_attr attr = self->attr;
+	struct sim_ring ring = {};
+	int fd;
+
+	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
+	ASSERT_LE(0, self->fd);
+	fd = open_aux(&attr, &ring, self->size, RW);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, sim_enable(self->fd));
+	ASSERT_EQ(0, sim_enable(fd));
+	ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, 4096));
+	sleep_ms(50);
+	ASSERT_EQ(0, sim_disable(self->fd));
+	ASSERT_EQ(0, sim_disable(fd));
+	EXPECT_EQ(4096, aux_head(&self->ring) + aux_head(&ring));
+	ring_unmap(&ring);
+	close(fd);
+}
+
+FIXTURE(aux_group)
+{
+	struct perf_event_attr aux;
+	struct perf_event_attr counter;
+	size_t size;
+	int leader;
+	struct sim_ring ring;
+	struct sim_ring samples;
+};
+
+FIXTURE_VARIANT(aux_group)
+{
+	int context;
+};
+
+FIXTURE_VARIANT_ADD(aux_group, hardirq) { .context = SIM_HARDIRQ };
+
+FIXTURE_VARIANT_ADD(aux_group, nmi_like) { .context = SIM_NMI_LIKE };
+
+FIXTURE_VARIANT_ADD(aux_group, nmi) { .context = SIM_NMI };
+
+FIXTURE_SETUP(aux_group)
+{
+	int fd;
+
+	SIM_REQUIRE();
+	self->size = AUX_PAGES * page_size();
+	self->aux = sim_attr("pmusim_aux", 0);
+	self->aux.disabled = 1;
+	self->counter = sim_attr("pmusim", SIM_OFLOW(variant->context));
+	self->counter.sample_period = 100;
+	fd = sim_open(&self->counter, -1, 0, -1);
+	if (fd == -EOPNOTSUPP && variant->context >= SIM_NMI_LIKE)
+		SKIP(return, "pmusim is a module, or this machine sends itself no NMIs");
+	ASSERT_LE(0, fd);
+	close(fd);
+}
+
+FIXTURE_TEARDOWN(aux_group)
+{
+	ring_unmap(&self->ring);
+	ring_unmap(&self->samples);
+	sim_defaults();
+}
+
+static int tick_aux(unsigned long long bytes)
+{
+	return sim_tick_pmu("pmusim_aux", 0, 0, bytes);
+}
+
+/* The area has bytes of the time only while it was not paused. */
+TEST_F(aux_group, bytes_come_only_while_it_is_resumed)
+{
+	struct perf_event_attr pause = self->counter, resume = self->counter;
+	int fd_pause, fd_resume;
+	unsigned int i;
+	__u64 sum = 0;
+
+	self->aux.aux_start_paused = 1;
+	self->leader = open_aux(&self->aux, &self->ring, self->size, RW);
+	ASSERT_LE(0, self->leader);
+	pause.aux_pause = 1;
+	fd_pause = sim_open(&pause, -1, 0, self->leader);
+	ASSERT_LE(0, fd_pause);
+	resume.aux_resume = 1;
+	fd_resume = sim_open(&resume, -1, 0, self->leader);
+	ASSERT_LE(0, fd_resume);
+	ASSERT_EQ(0, sim_enable(self->leader));
+
+	for (i = 1; i < 50; i++) {
+		ASSERT_EQ(0, tick_aux(1024));
+		ASSERT_EQ(0, sim_tick(0, 1, 100));
+		ASSERT_EQ(0, tick_aux(i * SIM_WORD));
+		sum += i * SIM_WORD;
+		ASSERT_EQ(0, sim_tick(0, 0, 100));
+		ASSERT_EQ(0, tick_aux(2048));
+	}
+	/* Taken off and on, it still knows. */
+	ASSERT_EQ(0, sim_disable(self->leader));
+	EXPECT_EQ(sum, aux_head(&self->ring));
+	ASSERT_EQ(0, sim_enable(self->leader));
+	ASSERT_EQ(0, tick_aux(1024));
+	ASSERT_EQ(0, sim_disable(self->leader));
+	EXPECT_EQ(sum, aux_head(&self->ring));
+	EXPECT_TRUE(aux_drain(&self->ring));
+}
+
+TEST_F(aux_group, a_sample_has_the_last_bytes_of_the_area)
+{
+	static struct sim_record record;
+	unsigned int i, n = 0, size = 4096;
+	__u64 place;
+	int fd;
+
+	self->leader = open_aux(&self->aux, &self->ring, self->size, PROT_READ);
+	ASSERT_LE(0, self->leader);
+	self->counter.sample_type = PERF_SAMPLE_AUX;
+	self->counter.aux_sample_size = size;
+	fd = sim_open(&self->counter, -1, 0, self->leader);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ring_map(&self->samples, fd, 16));
+	ASSERT_EQ(0, sim_enable(self->leader));
+
+	for (i = 1; i < 40; i++) {
+		ASSERT_EQ(0, tick_aux(i * 1016));
+		ASSERT_EQ(0, sim_tick(0, 0, 100));
+		place = i * (i + 1) / 2 * 1016;
+		while (ring_next(&self->samples, &record)) {
+			ASSERT_EQ(PERF_RECORD_SAMPLE, record.header.type);
+			ASSERT_EQ(size, record.word[0]);
+			n++;
+			/* Places before the first were never written. */
+			for (unsigned int w = 0; w < size / SIM_WORD; w++) {
+				__u64 at = place - size + w * SIM_WORD;
+
+				ASSERT_EQ((__s64)at < 0 ? 0 : at ^ SIM_PATTERN,
+					  record.word[1 + w]);
+			}
+		}
+	}
+	EXPECT_EQ(39, n);
+}
+
+TEST_F(aux_group, a_sample_of_a_full_area_is_all_of_it)
+{
+	static struct sim_record record;
+	__u64 end = 4 * page_size() + 8 * SIM_WORD;
+	int fd;
+
+	self->size = 4 * page_size();
+	if (self->size > 32768)
+		SKIP(return, "pages of %zu bytes: four do not fit into a record", page_size());
+	self->leader = open_aux(&self->aux, &self->ring, self->size, PROT_READ);
+	ASSERT_LE(0, self->leader);
+	self->counter.sample_type = PERF_SAMPLE_AUX;
+	self->counter.aux_sample_size = 65000;
+	fd = sim_open(&self->counter, -1, 0, self->leader);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ring_map(&self->samples, fd, 16));
+	ASSERT_EQ(0, sim_enable(self->leader));
+	ASSERT_EQ(0, tick_aux(end));
+	ASSERT_EQ(0, sim_tick(0, 0, 100));
+	ASSERT_TRUE(ring_next(&self->samples, &record));
+	ASSERT_EQ(self->size, record.word[0]);
+	for (unsigned int w = 0; w < self->size / SIM_WORD; w++)
+		ASSERT_EQ((end - self->size + w * SIM_WORD) ^ SIM_PATTERN, record.word[1 + w]);
+}
+
+FIXTURE(aux_rules)
+{
+	struct perf_event_attr aux;
+	struct perf_event_attr counter;
+};
+
+FIXTURE_SETUP(aux_rules)
+{
+	SIM_REQUIRE();
+	self->aux = sim_attr("pmusim_aux", 0);
+	self->counter = sim_attr("pmusim", 0);
+}
+
+FIXTURE_TEARDOWN(aux_rules)
+{
+}
+
+TEST_F(aux_rules, nothing_can_both_pause_and_resume)
+{
+	int leader = sim_open(&self->aux, -1, 0, -1);
+
+	ASSERT_LE(0, leader);
+	self->counter.aux_pause = 1;
+	self->counter.aux_resume = 1;
+	EXPECT_EQ(-EINVAL, sim_open(&self->counter, -1, 0, leader));
+	close(leader);
+}
+
+TEST_F(aux_rules, a_pmu_that_cannot_pause_refuses_start_paused)
+{
+	self->aux = sim_attr("pmusim_aux_nosg", 0);
+	self->aux.aux_start_paused = 1;
+	EXPECT_EQ(-EOPNOTSUPP, sim_open(&self->aux, -1, 0, -1));
+}
+
+TEST_F(aux_rules, only_the_aux_event_starts_paused)
+{
+	self->counter.aux_start_paused = 1;
+	EXPECT_EQ(-EOPNOTSUPP, sim_open(&self->counter, -1, 0, -1));
+}
+
+TEST_F(aux_rules, nothing_pauses_a_pmu_that_cannot_pause)
+{
+	int leader;
+
+	self->aux = sim_attr("pmusim_aux_nosg", 0);
+	leader = sim_open(&self->aux, -1, 0, -1);
+	ASSERT_LE(0, leader);
+	self->counter.aux_pause = 1;
+	EXPECT_EQ(-EINVAL, sim_open(&self->counter, -1, 0, leader));
+	close(leader);
+}
+
+TEST_F(aux_rules, an_aux_event_cannot_pause_itself)
+{
+	int leader = sim_open(&self->aux, -1, 0, -1);
+
+	ASSERT_LE(0, leader);
+	self->aux.aux_pause = 1;
+	EXPECT_GT(0, sim_open(&self->aux, -1, 0, leader));
+	EXPECT_GT(0, sim_open(&self->aux, -1, 0, -1));
+	close(leader);
+}
+
+TEST_F(aux_rules, a_sample_of_an_area_needs_a_leader_that_has_one)
+{
+	int leader = sim_open(&self->counter, -1, 0, -1);
+
+	ASSERT_LE(0, leader);
+	self->counter.sample_period = 100;
+	self->counter.sample_type = PERF_SAMPLE_AUX;
+	self->counter.aux_sample_size = 512;
+	EXPECT_EQ(-EINVAL, sim_open(&self->counter, -1, 0, leader));
+	EXPECT_EQ(-EINVAL, sim_open(&self->counter, -1, 0, -1));
+	close(leader);
+}
+
+TEST_F(aux_rules, an_exclusive_pmu_has_one_kind_of_event_at_a_time)
+{
+	struct perf_event_attr attr = sim_attr("pmusim_aux_excl", 0);
+	int cpu, task;
+
+	attr.disabled = 1;
+	cpu = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, cpu);
+	EXPECT_EQ(-EBUSY, sim_open(&attr, 0, -1, -1));
+	close(cpu);
+	task = sim_open(&attr, 0, -1, -1);
+	ASSERT_LE(0, task);
+	EXPECT_EQ(-EBUSY, sim_open(&attr, -1, 0, -1));
+	close(task);
+}
+
+TEST_HARNESS_MAIN

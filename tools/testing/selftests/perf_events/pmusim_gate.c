@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pmusim selftests - gates that overflows move from any context, of counters that
+ * are stopped or only read, and of AUX areas
+ */
+#define _GNU_SOURCE
+
+#include "../kselftest_harness.h"
+#include "pmusim_helpers.h"
+
+#define PERIOD		100
+#define NR_WINDOWS	50
+#define NR_INSIDE	70
+#define NR_OUTSIDE	30
+#define AUX_PAGES	64
+
+#ifndef PERF_EVENT_IOC_SET_STARTER
+#define PERF_EVENT_IOC_SET_STARTER	_IO('$', 12)
+#define PERF_EVENT_IOC_SET_STOPPER	_IO('$', 13)
+#define PERF_EVENT_IOC_CLEAR_GATE	_IO('$', 14)
+#endif
+
+/* Counters in the order in which the events are opened. */
+enum { STARTER, STOPPER, TARGET };
+
+FIXTURE(gate)
+{
+	struct perf_event_attr trigger;
+	struct sim_ring ring;
+	int starter, stopper;
+	int target;
+};
+
+FIXTURE_VARIANT(gate)
+{
+	int context;
+	bool nmi, stop;
+};
+
+FIXTURE_VARIANT_ADD(gate, hardirq) { .context = SIM_HARDIRQ };
+FIXTURE_VARIANT_ADD(gate, irq_work) { .context = SIM_IRQ_WORK };
+FIXTURE_VARIANT_ADD(gate, softirq) { .context = SIM_SOFTIRQ };
+FIXTURE_VARIANT_ADD(gate, task) { .context = SIM_TASK };
+FIXTURE_VARIANT_ADD(gate, nmi_like) { .context = SIM_NMI_LIKE };
+FIXTURE_VARIANT_ADD(gate, nmi) { .context = SIM_NMI };
+FIXTURE_VARIANT_ADD(gate, hardirq_read) { .context = SIM_HARDIRQ, .nmi = true };
+FIXTURE_VARIANT_ADD(gate, nmi_read) { .context = SIM_NMI, .nmi = true };
+FIXTURE_VARIANT_ADD(gate, hardirq_stop) { .context = SIM_HARDIRQ, .nmi = true, .stop = true };
+FIXTURE_VARIANT_ADD(gate, softirq_stop) { .context = SIM_SOFTIRQ, .nmi = true, .stop = true };
+FIXTURE_VARIANT_ADD(gate, nmi_like_stop) { .context = SIM_NMI_LIKE, .nmi = true, .stop = true };
+FIXTURE_VARIANT_ADD(gate, nmi_stop) { .context = SIM_NMI, .nmi = true, .stop = true };
+
+static int set_both(int starter, int stopper, int target)
+{
+	int ret = sim_ioctl(starter, PERF_EVENT_IOC_SET_STARTER, target);
+
+	return ret ?: sim_ioctl(stopper, PERF_EVENT_IOC_SET_STOPPER, target);
+}
+
+FIXTURE_SETUP(gate)
+{
+	SIM_REQUIRE();
+	if (variant->stop && sim_put("pmusim/capabilities", "+gate_stop"))
+		SKIP(return, "a kernel without gates");
+	sim_put("pmusim/capabilities", variant->nmi ? "+gate_nmi" : "-gate_nmi");
+	self->trigger = sim_attr("pmusim", SIM_OFLOW(variant->context));
+	self->trigger.sample_period = PERIOD;
+	self->starter = sim_open(&self->trigger, -1, 0, -1);
+	if (self->starter == -EOPNOTSUPP && variant->context >= SIM_NMI_LIKE)
+		SKIP(return, "pmusim is a module, or this machine sends itself no NMIs");
+	ASSERT_LE(0, self->starter);
+	self->stopper = sim_open(&self->trigger, -1, 0, -1);
+	ASSERT_LE(0, self->stopper);
+}
+
+FIXTURE_TEARDOWN(gate)
+{
+	ring_unmap(&self->ring);
+	sim_put("pmusim/capabilities", "-gate_stop");
+	sim_put("pmusim/capabilities", "-gate_nmi");
+	sim_defaults();
+}
+
+/* Overflows that are handled later are handled when the sleep is over. */
+static int fire(int context, int counter)
+{
+	int ret = sim_tick(0, counter, PERIOD);
+
+	if (context == SIM_SOFTIRQ || context == SIM_TASK)
+		sleep_ms(2);
+	return ret;
+}
+
+static int run_windows(int context, unsigned int times)
+{
+	int ret = 0;
+
+	while (times-- && !ret) {
+		ret = ret ?: sim_tick(0, TARGET, NR_OUTSIDE);
+		ret = ret ?: fire(context, STARTER);
+		ret = ret ?: sim_tick(0, TARGET, NR_INSIDE);
+		ret = ret ?: fire(context, STOPPER);
+	}
+	return ret ?: sim_tick(0, TARGET, NR_OUTSIDE);
+}
+
+TEST_F(gate, counting_target_counts_what_is_inside)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", SIM_MANUAL);
+
+	self->target = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, self->target);
+	ASSERT_EQ(0, set_both(self->starter, self->stopper, self->target));
+	ASSERT_EQ(0, run_windows(variant->context, NR_WINDOWS));
+	EXPECT_EQ(NR_WINDOWS * NR_INSIDE, sim_count(self->target));
+}
+
+TEST_F(gate, sampling_target_samples_what_is_inside)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", SIM_OFLOW(SIM_HARDIRQ));
+	unsigned int n, want;
+
+	attr.sample_period = 1;
+	self->target = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, self->target);
+	ASSERT_EQ(0, ring_map(&self->ring, self->target, 64));
+	ASSERT_EQ(0, set_both(self->starter, self->stopper, self->target));
+	ASSERT_EQ(0, run_windows(variant->context, 10));
+	want = 10 * NR_INSIDE;
+	EXPECT_EQ(want, sim_count(self->target));
+	n = ring_count(&self->ring, PERF_RECORD_SAMPLE);
+	EXPECT_EQ(want, n);
+}
+
+/* A PMU that cannot be stopped goes on with its period between the windows. */
+TEST_F(gate, period_of_a_stopped_target_counts_what_is_inside)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", SIM_OFLOW(SIM_HARDIRQ));
+	unsigned int n, want;
+
+	attr.sample_period = PERIOD;
+	self->target = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, self->target);
+	ASSERT_EQ(0, ring_map(&self->ring, self->target, 8));
+	ASSERT_EQ(0, set_both(self->starter, self->stopper, self->target));
+	ASSERT_EQ(0, run_windows(variant->context, NR_WINDOWS));
+	EXPECT_EQ(NR_WINDOWS * NR_INSIDE, sim_count(self->target));
+	/* Otherwise each period ends with a window. */
+	want = variant->stop ? NR_WINDOWS * NR_INSIDE / PERIOD : NR_WINDOWS;
+	n = ring_count(&self->ring, PERF_RECORD_SAMPLE);
+	EXPECT_EQ(want, n);
+}
+
+/* What the PMU is asked for: each start of the target has its stop, in turn. */
+TEST_F(gate, driver_sees_starts_and_stops_in_turn)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", SIM_OFLOW(SIM_HARDIRQ));
+	unsigned int nr_starts = 0, nr_stops = 0;
+	struct sim_log line;
+	bool running = false;
+	FILE *log;
+	__u64 id;
+
+	attr.sample_period = PERIOD;
+	self->target = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, self->target);
+	id = sim_id(self->target);
+	ASSERT_EQ(0, set_both(self->starter, self->stopper, self->target));
+	ASSERT_EQ(0, log_on());
+	ASSERT_EQ(0, run_windows(variant->context, 20));
+	log = log_open();
+	ASSERT_NE(NULL, log);
+	while (log_next(log, &line)) {
+		if (line.id != id)
+			continue;
+		if (!strcmp(line.op, "start")) {
+			EXPECT_FALSE(running);
+			running = true;
+			nr_starts++;
+		} else if (!strcmp(line.op, "stop")) {
+			EXPECT_TRUE(running);
+			running = false;
+			nr_stops++;
+		}
+	}
+	fclose(log);
+	EXPECT_EQ(variant->stop ? 20 : 0, nr_starts);
+	EXPECT_EQ(nr_starts, nr_stops);
+}
+
+FIXTURE(gate_aux)
+{
+	struct perf_event_attr attr;
+	struct sim_ring ring;
+	int target, starter, stopper;
+};
+
+FIXTURE_VARIANT(gate_aux)
+{
+	int context;
+};
+
+FIXTURE_VARIANT_ADD(gate_aux, hardirq) { .context = SIM_HARDIRQ };
+FIXTURE_VARIANT_ADD(gate_aux, nmi_like) { .context = SIM_NMI_LIKE };
+FIXTURE_VARIANT_ADD(gate_aux, nmi) { .context = SIM_NMI };
+
+FIXTURE_SETUP(gate_aux)
+{
+	struct perf_event_attr trigger;
+
+	SIM_REQUIRE();
+	trigger = sim_attr("pmusim", SIM_OFLOW(variant->context));
+	trigger.sample_period = PERIOD;
+	self->starter = sim_open(&trigger, -1, 0, -1);
+	if (self->starter == -EOPNOTSUPP && variant->context >= SIM_NMI_LIKE)
+		SKIP(return, "pmusim is a module, or this machine sends itself no NMIs");
+	ASSERT_LE(0, self->starter);
+	self->stopper = sim_open(&trigger, -1, 0, -1);
+	ASSERT_LE(0, self->stopper);
+	self->attr = sim_attr("pmusim_aux", 0);
+}
+
+FIXTURE_TEARDOWN(gate_aux)
+{
+	ring_unmap(&self->ring);
+	sim_defaults();
+}
+
+static int open_aux(struct perf_event_attr *attr, struct sim_ring *ring)
+{
+	int fd = sim_open(attr, -1, 0, -1);
+	int ret;
+
+	if (fd < 0)
+		return fd;
+	ret = ring_map(ring, fd, 8);
+	if (!ret)
+		ret = ring_map_aux(ring, AUX_PAGES * page_size(), PROT_READ | PROT_WRITE);
+	return ret ?: fd;
+}
+
+static int tick_aux(unsigned long long bytes)
+{
+	return sim_tick_pmu("pmusim_aux", 0, 0, bytes);
+}
+
+TEST_F(gate_aux, bytes_come_only_in_windows)
+{
+	unsigned int i;
+	__u64 sum = 0;
+
+	self->target = open_aux(&self->attr, &self->ring);
+	ASSERT_LE(0, self->target);
+	ASSERT_EQ(0, set_both(self->starter, self->stopper, self->target));
+	/* Without room for the stream it would stop. */
+	ASSERT_EQ(0, sim_disable(self->target));
+	ASSERT_EQ(0, sim_enable(self->target));
+	for (i = 1; i < 50; i++) {
+		ASSERT_EQ(0, tick_aux(1024));
+		ASSERT_EQ(0, sim_tick(0, STARTER, PERIOD));
+		ASSERT_EQ(0, tick_aux(i * SIM_WORD));
+		sum += i * SIM_WORD;
+		ASSERT_EQ(0, sim_tick(0, STOPPER, PERIOD));
+		ASSERT_EQ(0, tick_aux(2048));
+	}
+	ASSERT_EQ(0, sim_disable(self->target));
+	EXPECT_EQ(sum, aux_head(&self->ring));
+	EXPECT_TRUE(aux_drain(&self->ring));
+}
+
+/* The events that pause and resume it are members of its group. */
+TEST_F(gate_aux, it_traces_while_open_and_resumed)
+{
+	struct perf_event_attr pause = sim_attr("pmusim", SIM_OFLOW(variant->context));
+	struct perf_event_attr resume;
+	int fd_pause, fd_resume;
+	unsigned int step;
+	__u64 sum = 0;
+
+	self->attr.disabled = 1;
+	self->target = open_aux(&self->attr, &self->ring);
+	ASSERT_LE(0, self->target);
+	pause.sample_period = PERIOD;
+	resume = pause;
+	pause.aux_pause = 1;
+	resume.aux_resume = 1;
+	fd_pause = sim_open(&pause, -1, 0, self->target);
+	ASSERT_LE(0, fd_pause);
+	fd_resume = sim_open(&resume, -1, 0, self->target);
+	ASSERT_LE(0, fd_resume);
+	ASSERT_EQ(0, set_both(self->starter, self->stopper, self->target));
+	ASSERT_EQ(0, sim_enable(self->target));
+
+	for (step = 0; step < 64; step++) {
+		bool open = step & 1, resumed = step & 2;
+
+		ASSERT_EQ(0, sim_tick(0, open ? STARTER : STOPPER, PERIOD));
+		ASSERT_EQ(0, sim_tick(0, resumed ? 3 : 2, PERIOD));
+		ASSERT_EQ(0, tick_aux(64));
+		if (open && resumed)
+			sum += 64;
+		/* The other order of the same. */
+		ASSERT_EQ(0, sim_tick(0, resumed ? 2 : 3, PERIOD));
+		ASSERT_EQ(0, sim_tick(0, open ? STOPPER : STARTER, PERIOD));
+		ASSERT_EQ(0, tick_aux(64));
+		if (!open && !resumed)
+			sum += 64;
+	}
+	ASSERT_EQ(0, sim_disable(self->target));
+	EXPECT_EQ(sum, aux_head(&self->ring));
+	EXPECT_TRUE(aux_drain(&self->ring));
+}
+
+TEST_F(gate_aux, being_disabled_and_enabled_does_not_open_it)
+{
+	self->target = open_aux(&self->attr, &self->ring);
+	ASSERT_LE(0, self->target);
+	ASSERT_EQ(0, set_both(self->starter, self->stopper, self->target));
+	ASSERT_EQ(0, sim_disable(self->target));
+	ASSERT_EQ(0, sim_enable(self->target));
+	ASSERT_EQ(0, tick_aux(512));
+	ASSERT_EQ(0, sim_disable(self->target));
+	EXPECT_EQ(0, aux_head(&self->ring));
+	/* The window is found open. */
+	ASSERT_EQ(0, sim_tick(0, STARTER, PERIOD));
+	ASSERT_EQ(0, sim_enable(self->target));
+	ASSERT_EQ(0, tick_aux(512));
+	ASSERT_EQ(0, sim_disable(self->target));
+	EXPECT_EQ(512, aux_head(&self->ring));
+}
+
+TEST_F(gate_aux, pmu_that_cannot_pause_is_no_target)
+{
+	struct perf_event_attr attr = sim_attr("pmusim_aux_nosg", 0);
+	int fd;
+
+	fd = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-EOPNOTSUPP, sim_ioctl(self->starter, PERF_EVENT_IOC_SET_STARTER, fd));
+	EXPECT_EQ(-EOPNOTSUPP, sim_ioctl(self->stopper, PERF_EVENT_IOC_SET_STOPPER, fd));
+}
+
+TEST_F(gate_aux, aux_event_is_no_trigger)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", SIM_MANUAL);
+	int fd;
+
+	self->target = open_aux(&self->attr, &self->ring);
+	ASSERT_LE(0, self->target);
+	fd = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-EINVAL, sim_ioctl(self->target, PERF_EVENT_IOC_SET_STARTER, fd));
+}
+
+TEST_HARNESS_MAIN

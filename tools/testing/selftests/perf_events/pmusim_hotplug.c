@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pmusim selftests - CPUs that leave while there are events on them
+ */
+#define _GNU_SOURCE
+
+#include "../kselftest_harness.h"
+#include "pmusim_helpers.h"
+
+#define ROUNDS	5
+
+static int set_online(int on)
+{
+	int ret, fd = open("/sys/devices/system/cpu/cpu1/online", O_WRONLY);
+
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, on ? "1" : "0", 1) == 1 ? 0 : -errno;
+	close(fd);
+	return ret;
+}
+
+FIXTURE(hotplug)
+{
+	int unused;
+};
+
+FIXTURE_SETUP(hotplug)
+{
+	SIM_REQUIRE();
+	if (access("/sys/devices/system/cpu/cpu1/online", W_OK))
+		SKIP(return, "no second CPU that can go offline");
+	ASSERT_EQ(0, run_on(0));
+}
+
+FIXTURE_TEARDOWN(hotplug)
+{
+	set_online(1);
+	sim_defaults();
+}
+
+TEST_F(hotplug, a_stream_ends_with_its_cpu)
+{
+	struct perf_event_attr attr = sim_attr("pmusim_aux", SIM_AUX_TIMER);
+	struct sim_ring ring;
+	unsigned int round;
+	__u64 head;
+	int fd;
+
+	attr.config1 = 5000 | SIM_CHUNK(2048);
+	for (round = 0; round < ROUNDS; round++) {
+		attr.disabled = 1;
+		fd = sim_open(&attr, -1, 1, -1);
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, ring_map(&ring, fd, 4));
+		ASSERT_EQ(0, ring_map_aux(&ring, 16 * page_size(),
+					  PROT_READ | (round % 2 ? 0 : PROT_WRITE)));
+		ASSERT_EQ(0, sim_enable(fd));
+		sleep_ms(5);
+		ASSERT_EQ(0, set_online(0));
+		head = aux_head(&ring);
+		EXPECT_LT(0, head);
+		/* All that was written was told when the CPU left. */
+		EXPECT_EQ(head, aux_verify(&ring, head > ring.aux_size ?
+					   head - ring.aux_size : 0, head));
+		sleep_ms(5);
+		EXPECT_EQ(head, aux_head(&ring));
+		EXPECT_EQ(-ENXIO, sim_tick(1, 0, 1));
+		ASSERT_EQ(0, set_online(1));
+		ring_unmap(&ring);
+		close(fd);
+	}
+}
+
+TEST_F(hotplug, overflows_under_way_are_dropped_with_the_cpu)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", SIM_TIMER);
+	int fd, context;
+
+	attr.config1 = 10000;
+	attr.sample_period = 1;
+	for (context = SIM_HARDIRQ; context <= SIM_NMI; context++) {
+		attr.config = SIM_TIMER | SIM_OFLOW(context);
+		fd = sim_open(&attr, -1, 1, -1);
+		if (fd == -EOPNOTSUPP)
+			continue;
+		ASSERT_LE(0, fd);
+		sleep_ms(10);
+		ASSERT_EQ(0, set_online(0));
+		sleep_ms(2);
+		ASSERT_EQ(0, set_online(1));
+		close(fd);
+	}
+}
+
+TEST_F(hotplug, an_uncore_event_moves_to_another_cpu)
+{
+	struct perf_event_attr attr = sim_attr("pmusim_unc", 0);
+	__u64 sum = 0;
+	int fd;
+
+	/* The PMU reads on one CPU, so make it the one that leaves. */
+	ASSERT_EQ(0, set_online(0));
+	ASSERT_EQ(0, set_online(1));
+	fd = sim_open(&attr, -1, 1, -1);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, sim_tick_pmu("pmusim_unc", 1, 0, 100));
+	sum = sim_count(fd);
+	ASSERT_EQ(0, set_online(0));
+	ASSERT_EQ(0, sim_tick_pmu("pmusim_unc", 0, 0, 20));
+	ASSERT_EQ(0, set_online(1));
+	EXPECT_LE(sum, sim_count(fd));
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pmusim selftests - overflows give exactly the samples that they must
+ */
+#define _GNU_SOURCE
+
+#include "../kselftest_harness.h"
+#include "pmusim_helpers.h"
+
+#define PERIOD		100
+#define NR_SAMPLES	200
+
+/* How the log tells where an overflow was handled. */
+#define IN_HARDIRQ	1
+#define IN_SOFTIRQ	2
+#define IN_NMI		4
+
+static struct perf_event_attr sampling(__u64 config)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", config);
+
+	attr.sample_period = PERIOD;
+	attr.sample_type = PERF_SAMPLE_PERIOD | PERF_SAMPLE_READ;
+	return attr;
+}
+
+FIXTURE(overflow)
+{
+	struct perf_event_attr attr;
+	int fd;
+	struct sim_ring ring;
+};
+
+FIXTURE_VARIANT(overflow)
+{
+	int context;
+	unsigned int in;
+	unsigned int not_in;
+};
+
+FIXTURE_VARIANT_ADD(overflow, hardirq) {
+	.context = SIM_HARDIRQ, .in = IN_HARDIRQ, .not_in = IN_SOFTIRQ | IN_NMI,
+};
+
+FIXTURE_VARIANT_ADD(overflow, irq_work) {
+	.context = SIM_IRQ_WORK, .in = IN_HARDIRQ, .not_in = IN_SOFTIRQ | IN_NMI,
+};
+
+FIXTURE_VARIANT_ADD(overflow, softirq) {
+	.context = SIM_SOFTIRQ, .in = IN_SOFTIRQ, .not_in = IN_HARDIRQ | IN_NMI,
+};
+
+FIXTURE_VARIANT_ADD(overflow, task) {
+	.context = SIM_TASK, .not_in = IN_HARDIRQ | IN_SOFTIRQ | IN_NMI,
+};
+
+FIXTURE_VARIANT_ADD(overflow, nmi_like) {
+	.context = SIM_NMI_LIKE, .in = IN_NMI, .not_in = IN_SOFTIRQ,
+};
+
+FIXTURE_VARIANT_ADD(overflow, nmi) {
+	.context = SIM_NMI, .in = IN_NMI, .not_in = IN_SOFTIRQ,
+};
+
+FIXTURE_SETUP(overflow)
+{
+	int fd;
+
+	SIM_REQUIRE();
+	self->attr = sampling(SIM_OFLOW(variant->context));
+	fd = sim_open(&self->attr, -1, 0, -1);
+	if (fd == -EOPNOTSUPP && variant->context >= SIM_NMI_LIKE)
+		SKIP(return, "pmusim is a module, or this machine sends itself no NMIs");
+	ASSERT_LE(0, fd);
+	close(fd);
+}
+
+FIXTURE_TEARDOWN(overflow)
+{
+	ring_unmap(&self->ring);
+	sim_defaults();
+}
+
+/* Each sample must come at its count, to the event. */
+static void check_samples(struct __test_metadata *_metadata, struct sim_ring *ring,
+			  unsigned int nr)
+{
+	static struct sim_record record;
+	unsigned int i = 0;
+
+	while (ring_next(ring, &record)) {
+		ASSERT_EQ(PERF_RECORD_SAMPLE, record.header.type);
+		i++;
+		/* PERIOD, then what READ gives, beginning with the count. */
+		EXPECT_EQ(PERIOD, record.word[0]);
+		EXPECT_EQ(i * PERIOD, record.word[1]);
+	}
+	EXPECT_EQ(nr, i);
+}
+
+TEST_F(overflow, each_period_of_a_cpu_is_one_sample)
+{
+	struct sim_log line;
+	unsigned int n = 0;
+	FILE *log;
+
+	self->fd = sim_open(&self->attr, -1, 0, -1);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, 16));
+	ASSERT_EQ(0, log_on());
+	ASSERT_EQ(0, sim_tick(0, 0, NR_SAMPLES * PERIOD));
+	log = log_open();
+	ASSERT_NE(NULL, log);
+
+	EXPECT_EQ(NR_SAMPLES * PERIOD, sim_count(self->fd));
+	check_samples(_metadata, &self->ring, NR_SAMPLES);
+
+	while (log_next(log, &line)) {
+		if (strcmp(line.op, "overflow"))
+			continue;
+		n++;
+		EXPECT_EQ(variant->in, line.flags & variant->in);
+		EXPECT_EQ(0, line.flags & variant->not_in);
+		EXPECT_EQ(0, line.cpu);
+	}
+	EXPECT_EQ(NR_SAMPLES, n);
+	fclose(log);
+}
+
+TEST_F(overflow, each_period_of_a_task_is_one_sample)
+{
+	ASSERT_EQ(0, run_on(0));
+	self->fd = sim_open(&self->attr, 0, -1, -1);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, 16));
+	ASSERT_EQ(0, sim_tick(0, 0, NR_SAMPLES * PERIOD));
+	EXPECT_EQ(NR_SAMPLES * PERIOD, sim_count(self->fd));
+	check_samples(_metadata, &self->ring, NR_SAMPLES);
+}
+
+TEST_F(overflow, a_tick_may_end_anywhere_in_a_period)
+{
+	unsigned int i, sum = 0;
+
+	self->fd = sim_open(&self->attr, -1, 0, -1);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, 16));
+	for (i = 1; i < 150; i++) {
+		ASSERT_EQ(0, sim_tick(0, 0, i));
+		sum += i;
+		ASSERT_EQ(sum, sim_count(self->fd));
+	}
+	check_samples(_metadata, &self->ring, sum / PERIOD);
+}
+
+TEST_F(overflow, two_events_overflow_at_the_same_count)
+{
+	struct sim_ring other = {};
+	int fd;
+
+	self->fd = sim_open(&self->attr, -1, 0, -1);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, 16));
+	fd = sim_open(&self->attr, -1, 0, -1);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ring_map(&other, fd, 16));
+	ASSERT_EQ(0, sim_tick(0, 0, 10 * PERIOD));
+	ASSERT_EQ(0, sim_tick(0, 1, 20 * PERIOD));
+	check_samples(_metadata, &self->ring, 10);
+	check_samples(_metadata, &other, 20);
+	ring_unmap(&other);
+}
+
+FIXTURE(sample)
+{
+	struct sim_ring ring;
+};
+
+FIXTURE_SETUP(sample)
+{
+	SIM_REQUIRE();
+	ASSERT_EQ(0, run_on(0));
+}
+
+FIXTURE_TEARDOWN(sample)
+{
+	ring_unmap(&self->ring);
+	sim_defaults();
+}
+
+TEST_F(sample, the_skid_is_counted_before_the_sample)
+{
+	struct perf_event_attr attr = sampling(0);
+	static struct sim_record record;
+	unsigned int i = 0;
+	int fd;
+
+	attr.config1 = SIM_SKID(7);
+	fd = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ring_map(&self->ring, fd, 16));
+	ASSERT_EQ(0, sim_tick(0, 0, 10 * PERIOD + 50));
+	EXPECT_EQ(10 * PERIOD + 50, sim_count(fd));
+	while (ring_next(&self->ring, &record)) {
+		i++;
+		EXPECT_EQ(i * PERIOD + 7, record.word[1]);
+	}
+	EXPECT_EQ(10, i);
+}
+
+TEST_F(sample, a_narrow_counter_samples_a_long_period)
+{
+	struct perf_event_attr attr = sampling(SIM_WIDTH(8));
+	int fd;
+
+	attr.sample_period = 1000;
+	fd = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ring_map(&self->ring, fd, 16));
+	ASSERT_EQ(0, sim_tick(0, 0, 9999));
+	EXPECT_EQ(9, ring_count(&self->ring, PERF_RECORD_SAMPLE));
+	ASSERT_EQ(0, sim_tick(0, 0, 1));
+	EXPECT_EQ(1, ring_count(&self->ring, PERF_RECORD_SAMPLE));
+	EXPECT_EQ(10000, sim_count(fd));
+}
+
+TEST_F(sample, a_new_period_counts_from_where_it_was_set)
+{
+	struct perf_event_attr attr = sampling(0);
+	__u64 period = 10;
+	int fd;
+
+	fd = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ring_map(&self->ring, fd, 16));
+	ASSERT_EQ(0, sim_tick(0, 0, PERIOD / 2));
+	ASSERT_EQ(0, sim_ioctl(fd, PERF_EVENT_IOC_PERIOD, (unsigned long)&period));
+	EXPECT_EQ(0, ring_count(&self->ring, PERF_RECORD_SAMPLE));
+	ASSERT_EQ(0, sim_tick(0, 0, 100));
+	EXPECT_EQ(10, ring_count(&self->ring, PERF_RECORD_SAMPLE));
+}
+
+TEST_F(sample, the_kernel_is_not_sampled_if_excluded)
+{
+	struct perf_event_attr attr = sampling(0);
+	int fd;
+
+	attr.exclude_kernel = 1;
+	fd = sim_open(&attr, 0, -1, -1);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ring_map(&self->ring, fd, 16));
+	/* Somebody who writes to a file is in the kernel. */
+	ASSERT_EQ(0, sim_tick(0, 0, 10 * PERIOD));
+	EXPECT_EQ(0, ring_count(&self->ring, PERF_RECORD_SAMPLE));
+}
+
+TEST_F(sample, no_interrupt_means_no_sampling)
+{
+	struct perf_event_attr attr = sampling(0);
+	int fd;
+
+	ASSERT_EQ(0, sim_put("pmusim/capabilities", "+no_interrupt"));
+	EXPECT_EQ(-EOPNOTSUPP, sim_open(&attr, -1, 0, -1));
+	attr.sample_period = 0;
+	fd = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, sim_tick(0, 0, 12345));
+	EXPECT_EQ(12345, sim_count(fd));
+	EXPECT_EQ(-EBUSY, sim_put("pmusim/capabilities", "-no_interrupt"));
+	close(fd);
+}
+
+static unsigned int max_sample_rate(unsigned int rate)
+{
+	static const char path[] = "/proc/sys/kernel/perf_event_max_sample_rate";
+	unsigned int old = 0;
+	FILE *file;
+
+	file = fopen(path, "r+");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%u", &old) != 1)
+		old = 0;
+	rewind(file);
+	fprintf(file, "%u\n", rate);
+	fclose(file);
+	return old;
+}
+
+TEST_F(sample, too_many_samples_throttle_until_the_next_timer_tick)
+{
+	struct perf_event_attr attr = sampling(0);
+	unsigned int samples = 0, throttled = 0, unthrottled = 0, old, i;
+	static struct sim_record record;
+	__u64 count, end;
+	int fd;
+
+	attr.sample_period = 1;
+	attr.sample_type = 0;
+	fd = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ring_map(&self->ring, fd, 64));
+	old = max_sample_rate(1000);
+	ASSERT_NE(0, old);
+
+	/* A few samples for each timer tick, and far more than that of these. */
+	end = now_ns() + 10000000000ULL;
+	while (!throttled && now_ns() < end) {
+		ASSERT_EQ(0, sim_tick(0, 0, 100));
+		while (ring_next(&self->ring, &record)) {
+			throttled += record.header.type == PERF_RECORD_THROTTLE;
+			unthrottled += record.header.type == PERF_RECORD_UNTHROTTLE;
+			samples += record.header.type == PERF_RECORD_SAMPLE;
+		}
+	}
+	EXPECT_NE(0, throttled);
+
+	/* It counts nothing while it is stopped, and then goes on. */
+	for (i = 0; i < 1000 && unthrottled < throttled; i++) {
+		sleep_ms(10);
+		while (ring_next(&self->ring, &record)) {
+			unthrottled += record.header.type == PERF_RECORD_UNTHROTTLE;
+			samples += record.header.type == PERF_RECORD_SAMPLE;
+		}
+	}
+	EXPECT_EQ(throttled, unthrottled);
+	count = sim_count(fd);
+	EXPECT_EQ(samples, count);
+	max_sample_rate(old);
+	ASSERT_EQ(0, sim_tick(0, 0, 1));
+	EXPECT_EQ(count + 1, sim_count(fd));
+}
+
+TEST_F(sample, each_overflow_is_a_packet_of_the_aux_output)
+{
+	struct perf_event_attr aux = sim_attr("pmusim_aux", 0);
+	struct perf_event_attr attr = sampling(0);
+	int leader, fd;
+
+	aux.config1 = SIM_CHUNK(256);
+	aux.disabled = 1;
+	leader = sim_open(&aux, -1, 0, -1);
+	ASSERT_LE(0, leader);
+	ASSERT_EQ(0, ring_map(&self->ring, leader, 16));
+	ASSERT_EQ(0, ring_map_aux(&self->ring, 16 * page_size(),
+				  PROT_READ | PROT_WRITE));
+	attr.aux_output = 1;
+	fd = sim_open(&attr, -1, 0, leader);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, sim_enable(leader));
+	ASSERT_EQ(0, sim_tick(0, 0, 10 * PERIOD));
+	ASSERT_EQ(0, sim_disable(leader));
+	EXPECT_EQ(10 * 256, aux_head(&self->ring));
+	EXPECT_TRUE(aux_drain(&self->ring));
+	EXPECT_EQ(0, ring_count(&self->ring, PERF_RECORD_SAMPLE));
+}
+
+TEST_HARNESS_MAIN

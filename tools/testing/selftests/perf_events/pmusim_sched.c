@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pmusim selftests - which events are on the counters, and when
+ */
+#define _GNU_SOURCE
+
+#include "../kselftest_harness.h"
+#include "pmusim_helpers.h"
+
+#define NR_COUNTERS	4
+#define MAX_EVENTS	8
+
+FIXTURE(sched)
+{
+	int fd[MAX_EVENTS];
+};
+
+FIXTURE_SETUP(sched)
+{
+	SIM_REQUIRE();
+}
+
+FIXTURE_TEARDOWN(sched)
+{
+	sim_defaults();
+}
+
+/* What is left after so long that each event had many turns. */
+static bool shares_are(const int *fd, unsigned int nr, double share)
+{
+	struct sim_value value;
+	double ratio;
+
+	while (nr--) {
+		value = sim_read(fd[nr]);
+		ratio = (double)value.running / value.enabled;
+		if (ratio < share * 0.95 || ratio > share * 1.05)
+			return false;
+	}
+	return true;
+}
+
+TEST_F(sched, six_events_share_four_counters_evenly)
+{
+	__u64 end = now_ns() + 20000000000ULL;
+	unsigned int i;
+
+	for (i = 0; i < 6; i++) {
+		self->fd[i] = sim_open_cpu(0, 0);
+		ASSERT_LE(0, self->fd[i]);
+	}
+	do {
+		sleep_ms(500);
+	} while (!shares_are(self->fd, 6, 4.0 / 6) && now_ns() < end);
+	EXPECT_TRUE(shares_are(self->fd, 6, 4.0 / 6));
+}
+
+TEST_F(sched, as_many_events_as_counters_need_no_turns)
+{
+	struct sim_value value;
+	unsigned int i;
+
+	ASSERT_EQ(0, sim_put("pmusim/nr_counters", "%d", MAX_EVENTS));
+	for (i = 0; i < MAX_EVENTS; i++) {
+		self->fd[i] = sim_open_cpu(0, 0);
+		ASSERT_LE(0, self->fd[i]);
+	}
+	sleep_ms(100);
+	for (i = 0; i < MAX_EVENTS; i++) {
+		value = sim_read(self->fd[i]);
+		EXPECT_EQ(value.enabled, value.running);
+	}
+	EXPECT_EQ(-EBUSY, sim_put("pmusim/nr_counters", "4"));
+}
+
+static int open_group(int *fd, unsigned int nr, __u64 config, int disabled)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", config);
+	unsigned int i;
+
+	attr.disabled = disabled;
+	for (i = 0; i < nr; i++) {
+		fd[i] = sim_open(&attr, -1, 0, i ? fd[0] : -1);
+		if (fd[i] < 0)
+			return fd[i];
+		attr.disabled = 0;
+	}
+	return 0;
+}
+
+TEST_F(sched, a_group_is_on_as_a_whole_or_not_at_all)
+{
+	struct sim_value first, other;
+	unsigned int i;
+
+	/* They do not fit at the same time, and one of them is left over. */
+	ASSERT_EQ(0, open_group(self->fd, 3, 0, 0));
+	ASSERT_EQ(0, open_group(self->fd + 3, 3, 0, 0));
+	sleep_ms(500);
+	ASSERT_EQ(0, sim_disable(self->fd[0]));
+	ASSERT_EQ(0, sim_disable(self->fd[3]));
+
+	for (i = 0; i < 6; i++) {
+		first = sim_read(self->fd[i / 3 * 3]);
+		other = sim_read(self->fd[i]);
+		EXPECT_LT(0, other.running);
+		EXPECT_GT(other.enabled, other.running);
+		EXPECT_EQ(first.running, other.running);
+	}
+	EXPECT_GE(first.enabled, sim_read(self->fd[0]).running + first.running - first.enabled);
+}
+
+TEST_F(sched, a_group_with_a_member_that_fails_is_never_on)
+{
+	struct perf_event_attr fails = sim_attr("pmusim", SIM_FAIL);
+	unsigned int i, adds = 0, dels = 0, cancels = 0;
+	struct sim_log line;
+	FILE *log;
+
+	ASSERT_EQ(0, open_group(self->fd, 2, 0, 1));
+	self->fd[2] = sim_open(&fails, -1, 0, self->fd[0]);
+	ASSERT_LE(0, self->fd[2]);
+	ASSERT_EQ(0, log_on());
+	ASSERT_EQ(0, sim_enable(self->fd[0]));
+	sleep_ms(50);
+	ASSERT_EQ(0, sim_tick(0, 0, 1000));
+	ASSERT_EQ(0, sim_disable(self->fd[0]));
+	log = log_open();
+	ASSERT_NE(NULL, log);
+
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(0, sim_read(self->fd[i]).running);
+		EXPECT_EQ(0, sim_read(self->fd[i]).value);
+		EXPECT_LT(0, sim_read(self->fd[i]).enabled);
+	}
+	while (log_next(log, &line)) {
+		adds += !strcmp(line.op, "add") && !line.result;
+		dels += !strcmp(line.op, "del");
+		cancels += !strcmp(line.op, "cancel_txn");
+	}
+	EXPECT_LT(0, cancels);
+	EXPECT_EQ(2 * cancels, adds);
+	EXPECT_EQ(adds, dels);
+	fclose(log);
+}
+
+TEST_F(sched, a_group_that_the_pmu_does_not_commit_is_taken_back)
+{
+	unsigned int i, adds = 0, dels = 0, cancels = 0;
+	struct sim_log line;
+	FILE *log;
+
+	ASSERT_EQ(0, open_group(self->fd, 3, 0, 1));
+	ASSERT_EQ(0, sim_put("pmusim/fail_commit", "1"));
+	ASSERT_EQ(0, log_on());
+	ASSERT_EQ(0, sim_enable(self->fd[0]));
+	/* Its next turn comes by itself. */
+	for (i = 0; i < 1000 && !sim_read(self->fd[0]).running; i++)
+		sleep_ms(10);
+	ASSERT_EQ(0, sim_disable(self->fd[0]));
+	log = log_open();
+	ASSERT_NE(NULL, log);
+
+	for (i = 0; i < 3; i++)
+		EXPECT_LT(0, sim_read(self->fd[i]).running);
+	while (log_next(log, &line)) {
+		adds += !strcmp(line.op, "add") && !line.result;
+		dels += !strcmp(line.op, "del");
+		cancels += !strcmp(line.op, "cancel_txn");
+	}
+	EXPECT_EQ(1, cancels);
+	EXPECT_EQ(6, adds);
+	EXPECT_EQ(6, dels);
+	fclose(log);
+}
+
+TEST_F(sched, a_group_that_never_fits_is_refused)
+{
+	EXPECT_EQ(-EINVAL, open_group(self->fd, 5, 0, 0));
+}
+
+TEST_F(sched, a_group_with_one_counter_for_two_is_refused)
+{
+	EXPECT_EQ(-EINVAL, open_group(self->fd, 2, SIM_MASK(0x2), 0));
+}
+
+TEST_F(sched, without_validation_it_is_accepted_and_never_on)
+{
+	ASSERT_EQ(0, sim_put("pmusim/validate_group", "0"));
+	ASSERT_EQ(0, open_group(self->fd, 5, 0, 0));
+	sleep_ms(50);
+	EXPECT_EQ(0, sim_read(self->fd[0]).running);
+	EXPECT_LT(0, sim_read(self->fd[0]).enabled);
+}
+
+TEST_F(sched, a_pinned_event_without_a_counter_is_in_error)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", SIM_MASK(0x1));
+	struct sim_value value;
+
+	attr.pinned = 1;
+	self->fd[0] = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, self->fd[0]);
+	self->fd[1] = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, self->fd[1]);
+	ASSERT_EQ(0, sim_tick(0, 0, 100));
+
+	EXPECT_EQ(100, sim_count(self->fd[0]));
+	/* The end of the file tells it. */
+	EXPECT_EQ(0, read(self->fd[1], &value, sizeof(value)));
+
+	/* Once there is a counter, enabling it is what helps. */
+	close(self->fd[0]);
+	EXPECT_EQ(0, read(self->fd[1], &value, sizeof(value)));
+	ASSERT_EQ(0, sim_enable(self->fd[1]));
+	ASSERT_EQ(0, sim_tick(0, 0, 10));
+	EXPECT_EQ(10, sim_count(self->fd[1]));
+}
+
+TEST_F(sched, a_pinned_event_takes_the_counter_of_another)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", SIM_MASK(0x1));
+	struct sim_value value;
+
+	self->fd[0] = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, self->fd[0]);
+	ASSERT_EQ(0, sim_tick(0, 0, 7));
+	attr.pinned = 1;
+	self->fd[1] = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, self->fd[1]);
+	ASSERT_EQ(0, sim_tick(0, 0, 100));
+	sleep_ms(50);
+	ASSERT_EQ(0, sim_tick(0, 0, 100));
+
+	EXPECT_EQ(7, sim_count(self->fd[0]));
+	value = sim_read(self->fd[1]);
+	EXPECT_EQ(200, value.value);
+	EXPECT_EQ(value.enabled, value.running);
+}
+
+TEST_F(sched, an_exclusive_event_blocks_all_others)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", 0);
+	struct sim_value value;
+
+	attr.pinned = 1;
+	attr.exclusive = 1;
+	self->fd[0] = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, self->fd[0]);
+	self->fd[1] = sim_open_cpu(0, 0);
+	ASSERT_LE(0, self->fd[1]);
+	sleep_ms(100);
+
+	value = sim_read(self->fd[0]);
+	EXPECT_EQ(value.enabled, value.running);
+	value = sim_read(self->fd[1]);
+	EXPECT_LT(0, value.enabled);
+	EXPECT_EQ(0, value.running);
+	close(self->fd[0]);
+	sleep_ms(100);
+	EXPECT_LT(0, sim_read(self->fd[1]).running);
+}
+
+TEST_F(sched, an_exclusive_event_is_never_on_with_another)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", 0);
+	struct sim_log line;
+	unsigned int on = 0, turns = 0;
+	bool exclusive = false;
+	__u64 id;
+	FILE *log;
+
+	attr.disabled = 1;
+	attr.exclusive = 1;
+	self->fd[0] = sim_open(&attr, -1, 0, -1);
+	attr.exclusive = 0;
+	self->fd[1] = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, self->fd[0]);
+	ASSERT_LE(0, self->fd[1]);
+	id = sim_id(self->fd[0]);
+	ASSERT_EQ(0, log_on());
+	ASSERT_EQ(0, sim_enable(self->fd[0]));
+	ASSERT_EQ(0, sim_enable(self->fd[1]));
+	sleep_ms(300);
+	ASSERT_EQ(0, sim_disable(self->fd[0]));
+	ASSERT_EQ(0, sim_disable(self->fd[1]));
+	log = log_open();
+	ASSERT_NE(NULL, log);
+
+	while (log_next(log, &line)) {
+		if (!strcmp(line.op, "add") && !line.result) {
+			on++;
+			exclusive |= line.id == id;
+			turns += line.id != id;
+		} else if (!strcmp(line.op, "del")) {
+			on--;
+			exclusive &= line.id != id;
+		}
+		ASSERT_FALSE(exclusive && on > 1);
+	}
+	EXPECT_LT(0, turns);
+	EXPECT_LT(0, sim_read(self->fd[0]).running);
+	fclose(log);
+}
+
+static unsigned int next_random(unsigned int *state)
+{
+	*state = *state * 1103515245 + 12345;
+	return *state >> 16;
+}
+
+/* Try each way to give all events a counter. */
+static bool fits(const unsigned int *mask, unsigned int nr, unsigned int used)
+{
+	unsigned int i;
+
+	if (!nr)
+		return true;
+	for (i = 0; i < NR_COUNTERS; i++) {
+		if (*mask & ~used & (1U << i) && fits(mask + 1, nr - 1, used | 1U << i))
+			return true;
+	}
+	return false;
+}
+
+TEST_F(sched, a_group_is_accepted_exactly_if_its_masks_can_be_met)
+{
+	unsigned int round, i, nr, seed = 1, accepted = 0, refused = 0;
+	unsigned int mask[MAX_EVENTS];
+	struct perf_event_attr attr;
+	struct sim_value value;
+
+	for (round = 0; round < 300; round++) {
+		nr = 0;
+		do {
+			mask[nr] = next_random(&seed) % 15 + 1;
+			/* Single counters make it hard. */
+			if (next_random(&seed) % 2)
+				mask[nr] &= -mask[nr];
+			attr = sim_attr("pmusim", SIM_MASK(mask[nr]));
+			self->fd[nr] = sim_open(&attr, -1, 0, nr ? self->fd[0] : -1);
+			nr++;
+			ASSERT_EQ(fits(mask, nr, 0), self->fd[nr - 1] >= 0);
+		} while (self->fd[nr - 1] >= 0);
+		ASSERT_EQ(-EINVAL, self->fd[--nr]);
+		refused++;
+
+		/* What was accepted is on all the time, wherever its events are. */
+		value = sim_read(self->fd[nr - 1]);
+		EXPECT_EQ(value.enabled, value.running);
+		accepted += nr;
+		for (i = 0; i < nr; i++)
+			close(self->fd[i]);
+	}
+	EXPECT_EQ(300, refused);
+	EXPECT_LT(300, accepted);
+}
+
+TEST_F(sched, events_move_to_make_room)
+{
+	unsigned int i, counter, mask[] = { 0xf, 0x7, 0x3, 0x1 };
+	struct perf_event_attr attr;
+
+	/* Each takes the counter of the one before, which has another choice. */
+	for (i = 0; i < 4; i++) {
+		attr = sim_attr("pmusim", SIM_MASK(mask[i]));
+		attr.pinned = 1;
+		self->fd[i] = sim_open(&attr, -1, 0, -1);
+		ASSERT_LE(0, self->fd[i]);
+		for (counter = 0; counter < 4; counter++)
+			ASSERT_EQ(0, sim_tick(0, counter, 1000));
+	}
+	for (i = 0; i < 4; i++)
+		EXPECT_EQ((4 - i) * 1000, sim_count(self->fd[i]));
+}
+
+TEST_F(sched, an_event_that_fails_now_and_then_gets_its_turns)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", 0);
+	struct sim_value value;
+
+	attr.config2 = 2;
+	self->fd[0] = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, self->fd[0]);
+	for (unsigned int i = 1; i < 6; i++) {
+		self->fd[i] = sim_open_cpu(0, 0);
+		ASSERT_LE(0, self->fd[i]);
+	}
+	sleep_ms(500);
+	value = sim_read(self->fd[0]);
+	EXPECT_LT(0, value.running);
+	EXPECT_GT(value.enabled, value.running);
+}
+
+/* The order in which the core may call the methods of one event. */
+static const char *check_order(FILE *log, const __u64 *ids, unsigned int nr,
+			       unsigned int *calls)
+{
+	bool added[MAX_EVENTS] = {}, started[MAX_EVENTS] = {};
+	struct sim_log line;
+	unsigned int i;
+
+	while (log_next(log, &line)) {
+		for (i = 0; i < nr && ids[i] != line.id; i++)
+			;
+		if (i == nr)
+			continue;
+		(*calls)++;
+		if (!strcmp(line.op, "add")) {
+			if (added[i])
+				return "added twice";
+			added[i] = !line.result;
+		} else if (!added[i]) {
+			return "called while it was not added";
+		} else if (!strcmp(line.op, "start")) {
+			if (started[i])
+				return "started twice";
+			started[i] = true;
+		} else if (!strcmp(line.op, "stop")) {
+			started[i] = false;
+		} else if (!strcmp(line.op, "del")) {
+			/* Its stop comes after it. */
+			if (!log_next(log, &line) || strcmp(line.op, "stop"))
+				return "deleted and not stopped";
+			started[i] = false;
+			added[i] = false;
+		}
+	}
+	for (i = 0; i < nr; i++) {
+		if (added[i])
+			return "left behind";
+	}
+	return NULL;
+}
+
+TEST_F(sched, start_and_stop_come_between_add_and_del)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", 0);
+	unsigned int i, turn, calls = 0;
+	__u64 ids[6], end;
+	const char *wrong;
+	FILE *log;
+
+	ASSERT_EQ(0, run_on(0));
+	attr.disabled = 1;
+	for (i = 0; i < 6; i++) {
+		/* Of the task and of the CPU, two of each that sample. */
+		attr.sample_period = i % 3 ? 0 : 10;
+		self->fd[i] = sim_open(&attr, i % 2 ? 0 : -1, i % 2 ? -1 : 0, -1);
+		ASSERT_LE(0, self->fd[i]);
+		ids[i] = sim_id(self->fd[i]);
+	}
+	ASSERT_EQ(0, log_on());
+	for (turn = 0; turn < 20; turn++) {
+		for (i = 0; i < 6; i++)
+			ASSERT_EQ(0, sim_enable(self->fd[i]));
+		end = now_ns() + 10000000;
+		while (now_ns() < end)
+			ASSERT_EQ(0, sim_tick(0, turn % 4, 35));
+		for (i = 0; i < 6; i++)
+			sim_count(self->fd[i]);
+		for (i = 0; i < 6; i++)
+			ASSERT_EQ(0, sim_disable(self->fd[i]));
+	}
+	log = log_open();
+	ASSERT_NE(NULL, log);
+	wrong = check_order(log, ids, 6, &calls);
+	EXPECT_EQ(NULL, wrong) {
+		TH_LOG("%s", wrong);
+	}
+	EXPECT_LT(100, calls);
+	fclose(log);
+}
+
+TEST_F(sched, hardware_events_never_land_on_it)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_HARDWARE,
+		.size = sizeof(attr),
+	};
+	struct sim_log line;
+	unsigned int calls = 0;
+	FILE *log;
+	int fd;
+
+	ASSERT_EQ(0, log_on());
+	fd = sim_open(&attr, -1, 0, -1);
+	attr.type = PERF_TYPE_RAW;
+	sim_open(&attr, -1, 0, -1);
+	attr.type = PERF_TYPE_HW_CACHE;
+	sim_open(&attr, -1, 0, -1);
+	sleep_ms(20);
+	log = log_open();
+	ASSERT_NE(NULL, log);
+	while (log_next(log, &line))
+		calls++;
+	EXPECT_EQ(0, calls);
+	fclose(log);
+	if (fd >= 0)
+		close(fd);
+}
+
+TEST_HARNESS_MAIN
