@@ -19,7 +19,7 @@
  *	Z0	nothing is open: equal
  *	Z1	perf is in use, the feature is not: 0.5 % or 8 instructions
  *	Z1w	as Z1, but page and slab state feed the row: 1 %
- *	G1..G4	of the feature: COST is at most LIMIT
+ *	G1..G6	of the feature: COST is at most LIMIT
  *	ref	to look at beside the others, not judged
  *
  * RESOLUTION is how far COST may be off: the clock may be coarser than an
@@ -48,6 +48,13 @@
 
 #define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))
 #define BIT(nr)			(1ULL << (nr))
+
+/* The headers may be older than the feature. */
+#ifndef PERF_EVENT_IOC_SET_STARTER
+#define PERF_EVENT_IOC_SET_STARTER	_IO('$', 12)
+#define PERF_EVENT_IOC_SET_STOPPER	_IO('$', 13)
+#endif
+
 #define __noipa			__attribute__((noipa))
 #define __format(text, args)	__attribute__(( \
 	__format__(__printf__, text, args)))
@@ -158,5 +165,6 @@ void bench_rings(void);
 void bench_ftrace(void);
 void bench_probes(void);
 void bench_gate(void);
+void bench_family(void);
 
 #endif /* BENCH_H */

@@ -14,11 +14,6 @@
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 
-/* The headers may be older than the feature. */
-#ifndef PERF_EVENT_IOC_SET_STARTER
-#define PERF_EVENT_IOC_SET_STARTER	_IO('$', 12)
-#define PERF_EVENT_IOC_SET_STOPPER	_IO('$', 13)
-#endif
 #define FORMAT_GATE_TIME		BIT(5)
 #define FORMAT_GATE_COUNT		BIT(6)
 #define ATTR_START_PAUSED		BIT(40)

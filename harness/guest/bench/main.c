@@ -29,6 +29,7 @@ static const struct section {
 	{ "ftrace",	bench_ftrace },
 	{ "probes",	bench_probes },
 	{ "gate",	bench_gate },
+	{ "family",	bench_family },
 };
 
 static void mount_at(const char *type, const char *path)

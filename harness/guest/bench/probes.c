@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #define DEVICES		"/sys/bus/event_source/devices/"
 #define OPTIMIZATION	"/proc/sys/debug/kprobes-optimization"
@@ -39,26 +40,50 @@ static long file_offset(unsigned long address)
 	return found;
 }
 
-static void measure_probe(struct perf_event_attr *attr, const struct op *op,
-			  struct cost base, const char *operation)
+static struct cost measure_probe(struct perf_event_attr *attr, const struct op *op,
+				 struct cost base, const char *operation)
 {
 	struct perf_event_mmap_page *ring = NULL;
-	struct op probe = *op;
 	int fd = perf_open(attr, -1);
+	struct op probe = *op;
+	struct cost cost = {};
 
 	if (fd < 0) {
 		report_absent("Z1", errno, "%s", operation);
-		return;
+		return cost;
 	}
 	if (attr->sample_period) {
 		ring = ring_map(fd, RING_PAGES);
 		probe.prepare = ring ? ring_drain : NULL;
 		probe.arg = ring;
 	}
-	report("Z1", minus(measure(&probe), base), "%s", operation);
+	cost = minus(measure(&probe), base);
+	report("Z1", cost, "%s", operation);
 	must_count(fd, 100, operation);
 	if (ring)
 		ring_unmap(ring, RING_PAGES);
+	close(fd);
+	return cost;
+}
+
+/* G5: the probe flips the gate of a software event at each hit. */
+static void gate_at_probe(const struct perf_event_attr *attr, const struct op *op,
+			  struct cost base, struct cost counting)
+{
+	struct perf_event_attr trigger = *attr;
+	int fd = perf_open(&trigger, -1), target;
+	struct cost cost;
+
+	target = perf_software(PERF_COUNT_SW_PAGE_FAULTS);
+	if (ioctl(fd, PERF_EVENT_IOC_SET_STARTER, target) ||
+	    ioctl(fd, PERF_EVENT_IOC_SET_STOPPER, target)) {
+		report_absent("G5", errno, "uprobe at a nop: gate edge, 1 page-faults target");
+	} else {
+		cost = minus(measure(op), base);
+		report_limit("G5", cost, counting.insn + 190,
+			     "uprobe at a nop: gate edge, 1 page-faults target");
+	}
+	close(target);
 	close(fd);
 }
 
@@ -66,7 +91,7 @@ static void uprobes(void)
 {
 	const struct op op = { .run = probed_run, .rounds = 100 };
 	const long type = read_number(DEVICES "uprobe/type");
-	struct cost base = measure(&op);
+	struct cost base = measure(&op), counting;
 	struct perf_event_attr attr;
 
 	if (type < 0) {
@@ -78,7 +103,9 @@ static void uprobes(void)
 	attr.probe_offset = file_offset((unsigned long)probed);
 	measure_probe(&attr, &op, base, "uprobe at a nop: sample IP");
 	attr.sample_period = 0;
-	measure_probe(&attr, &op, base, "uprobe at a nop: count");
+	counting = measure_probe(&attr, &op, base, "uprobe at a nop: count");
+	if (counting.insn > 0)
+		gate_at_probe(&attr, &op, base, counting);
 	attr.config = 1;
 	measure_probe(&attr, &op, base, "uretprobe: count");
 }

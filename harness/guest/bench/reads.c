@@ -28,7 +28,7 @@ static void read24_run(void *arg)
 static void read_group_run(void *arg)
 {
 	struct group *group = arg;
-	__u64 value[3 + ARRAY_SIZE(group->fd)];
+	__u64 value[3 + 2 * ARRAY_SIZE(group->fd)];
 
 	call3(SYS_read, group->fd[0], (long)value, sizeof(value));
 }
@@ -170,12 +170,33 @@ static void groups(bool hardware)
 	}
 }
 
+/* What follows each value is written apart from it. */
+static void groups_with_ids(bool hardware)
+{
+	static const int sizes[] = { 1, 4, 8 };
+	struct group group;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		if (hardware && sizes[i] > 4)
+			break;
+		if (!group_open(&group, sizes[i], hardware,
+				PERF_FORMAT_GROUP | TIMES | PERF_FORMAT_ID, false))
+			continue;
+		measure_group(&group, read_group_run, "group read(2) with times and ids",
+			      hardware);
+		group_close(&group);
+	}
+}
+
 void bench_reads(void)
 {
 	one_software_event();
 	groups(false);
+	groups_with_ids(false);
 	if (!ARCH_HARDWARE)
 		return;
 	one_hardware_event();
 	groups(true);
+	groups_with_ids(true);
 }
