@@ -1,36 +1,59 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf gate selftests - the tracepoints that tell what happens to gates
+ * perf gate selftests - what the tracepoints of gates tell
+ *
+ * Read through a trace instance of its own, so that nothing else is in there.
  */
 #define _GNU_SOURCE
 
-#include <fcntl.h>
+#include <sys/stat.h>
 
 #include "../kselftest_harness.h"
-#include "gate_helpers.h"
+#include "gate_family.h"
 
-#define INSTANCE	"/sys/kernel/tracing/instances/gate_trace"
+#define TRACING		"/sys/kernel/tracing/"
+#define INSTANCE	TRACING "instances/gate_trace/"
+
+#define MAX_LINES	512
+
+enum what {
+	LINK,
+	UNLINK,
+	OPEN,
+	CLOSE,
+};
+
+struct line {
+	enum what		what;
+	pid_t			pid;
+	unsigned long long	trigger;
+	unsigned long long	target;
+	char			role[16];
+};
 
 FIXTURE(gate_trace)
 {
 	struct gate_triggers triggers;
-	unsigned long long starter_id, stopper_id, target_id;
+	struct perf_event_attr attr;
+	struct line lines[MAX_LINES];
+	unsigned int nr;
 	int target;
+	__u64 starter_id, stopper_id, target_id;
 };
 
-static int write_to(const char *path, const char *text)
+static bool write_text(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_TRUNC);
-	int ret;
+	bool done;
 
 	if (fd < 0)
-		return -1;
-	ret = write(fd, text, strlen(text)) < 0 ? -1 : 0;
+		return false;
+	done = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
 	close(fd);
-	return ret;
+	return done;
 }
 
-static unsigned long long id_of(int fd)
+static __u64 event_id(int fd)
 {
 	__u64 id = 0;
 
@@ -40,92 +63,176 @@ static unsigned long long id_of(int fd)
 
 FIXTURE_SETUP(gate_trace)
 {
+	self->target = -1;
 	if (triggers_open(_metadata, &self->triggers))
 		return;
-	if (mkdir(INSTANCE, 0700))
-		SKIP(return, "no instance of tracefs: %s", strerror(errno));
-	ASSERT_EQ(0, write_to(INSTANCE "/events/perf_gate/enable", "1"));
-	self->target = gate_open_self(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+	if (mkdir(INSTANCE, 0700) && errno != EEXIST)
+		SKIP(return, "no trace instance: %s", strerror(errno));
+	ASSERT_LT(0, tracepoint_id("perf_gate/open"));
+	self->attr = gate_attr(PERF_TYPE_TRACEPOINT,
+			       tracepoint_id("syscalls/sys_enter_getppid"));
+	self->target = gate_open(&self->attr, 0, -1);
 	ASSERT_LE(0, self->target);
-	self->starter_id = id_of(self->triggers.starter);
-	self->stopper_id = id_of(self->triggers.stopper);
-	self->target_id = id_of(self->target);
+	self->starter_id = event_id(self->triggers.starter);
+	self->stopper_id = event_id(self->triggers.stopper);
+	self->target_id = event_id(self->target);
+	ASSERT_TRUE(write_text(INSTANCE "trace", ""));
+	ASSERT_TRUE(write_text(INSTANCE "events/perf_gate/enable", "1"));
 }
 
 FIXTURE_TEARDOWN(gate_trace)
 {
-	triggers_close(&self->triggers);
+	write_text(INSTANCE "events/perf_gate/enable", "0");
 	rmdir(INSTANCE);
+	close(self->target);
+	triggers_close(&self->triggers);
 }
 
-/* How often the trace has a line of this task with @text, which is cleared. */
-static int count_lines(const char *text)
+/* "      comm-123     [000] ..... 12.345: open: trigger=1 target=2" */
+static bool parse(const char *text, struct line *line)
 {
-	char line[512], task[32];
-	FILE *file;
-	int n = 0;
+	static const char *const names[] = {
+		[LINK] = ": link: ",
+		[UNLINK] = ": unlink: ",
+		[OPEN] = ": open: ",
+		[CLOSE] = ": close: ",
+	};
+	const char *at = NULL, *dash;
+	unsigned int i;
 
-	snprintf(task, sizeof(task), "-%d ", getpid());
-	file = fopen(INSTANCE "/trace", "r");
-	if (!file)
-		return -1;
-	while (fgets(line, sizeof(line), file)) {
-		line[strcspn(line, "\n")] = ' ';
-		n += strstr(line, task) && strstr(line, text);
+	for (i = 0; i < ARRAY_SIZE(names) && !at; i++) {
+		at = strstr(text, names[i]);
+		line->what = i;
 	}
-	fclose(file);
-	return n;
+	dash = strstr(text, " [");
+	if (!at || !dash)
+		return false;
+	while (dash > text && *dash != '-')
+		dash--;
+	line->pid = atoi(dash + 1);
+	line->role[0] = '\0';
+	return sscanf(strstr(at, "trigger="), "trigger=%llu target=%llu role=%15s",
+		      &line->trigger, &line->target, line->role) >= 2;
 }
 
-#define EXPECT_LINES(n, fmt, ...) ({					\
-	char text[128];							\
-									\
-	snprintf(text, sizeof(text), fmt " ", __VA_ARGS__);		\
-	EXPECT_EQ(n, count_lines(text)) { TH_LOG("%s", text); }	\
-})
-
-TEST_F(gate_trace, each_transition_names_its_trigger)
+static unsigned int read_lines(struct line *lines)
 {
-	int i;
+	unsigned int nr = 0;
+	char text[512];
+	FILE *trace;
 
-	ASSERT_EQ(0, set_both(&self->triggers, self->target));
-	for (i = 0; i < 5; i++) {
-		window_open();
-		window_open();
-		window_close();
-		window_close();
-	}
-	EXPECT_LINES(5, " open: trigger=%llu target=%llu", self->starter_id, self->target_id);
-	EXPECT_LINES(5, " close: trigger=%llu target=%llu", self->stopper_id, self->target_id);
+	trace = fopen(INSTANCE "trace", "r");
+	if (!trace)
+		return 0;
+	while (nr < MAX_LINES && fgets(text, sizeof(text), trace))
+		nr += text[0] != '#' && parse(text, &lines[nr]);
+	fclose(trace);
+	return nr;
 }
 
-TEST_F(gate_trace, links_tell_their_role)
+TEST_F(gate_trace, links_are_told_with_their_roles)
 {
 	ASSERT_EQ(0, set_both(&self->triggers, self->target));
-	EXPECT_LINES(1, " link: trigger=%llu target=%llu role=starter", self->starter_id,
-		     self->target_id);
-	EXPECT_LINES(1, " link: trigger=%llu target=%llu role=stopper", self->stopper_id,
-		     self->target_id);
-	EXPECT_LINES(1, " close: trigger=0 target=%llu", self->target_id);
-
 	ASSERT_EQ(0, set_starter(self->triggers.starter, -1));
-	EXPECT_LINES(1, " unlink: trigger=%llu target=%llu role=starter", self->starter_id,
-		     self->target_id);
-	EXPECT_LINES(0, " open: trigger=0 target=%llu", self->target_id);
-
-	ASSERT_EQ(0, set_stopper(self->triggers.stopper, -1));
-	EXPECT_LINES(1, " unlink: trigger=%llu target=%llu role=stopper", self->stopper_id,
-		     self->target_id);
-	EXPECT_LINES(1, " open: trigger=0 target=%llu", self->target_id);
+	ASSERT_EQ(0, clear_gate(self->target));
+	self->nr = read_lines(self->lines);
+	/* The first link closes, and the last one that goes opens. */
+	ASSERT_EQ(6, self->nr);
+	EXPECT_EQ(self->starter_id, self->lines[0].trigger | self->lines[1].trigger);
+	EXPECT_EQ(CLOSE + LINK, self->lines[0].what + self->lines[1].what);
+	EXPECT_EQ(LINK, self->lines[2].what);
+	EXPECT_EQ(self->stopper_id, self->lines[2].trigger);
+	EXPECT_STREQ("stopper", self->lines[2].role);
+	EXPECT_EQ(UNLINK, self->lines[3].what);
+	EXPECT_EQ(self->starter_id, self->lines[3].trigger);
+	EXPECT_STREQ("starter", self->lines[3].role);
+	EXPECT_EQ(UNLINK, self->lines[4].what);
+	EXPECT_EQ(self->stopper_id, self->lines[4].trigger);
+	EXPECT_EQ(OPEN, self->lines[5].what);
+	EXPECT_EQ(0, self->lines[5].trigger);
+	EXPECT_EQ(self->target_id, self->lines[5].target);
 }
 
-TEST_F(gate_trace, trigger_that_does_not_fire_leaves_no_line)
+TEST_F(gate_trace, each_move_is_told_once)
+{
+	unsigned int i;
+
+	ASSERT_EQ(0, set_both(&self->triggers, self->target));
+	write_text(INSTANCE "trace", "");
+	for (i = 0; i < 20; i++) {
+		window_open();
+		/* These do not move it. */
+		window_open();
+		call_getppid(1);
+		window_close();
+		window_close();
+	}
+	self->nr = read_lines(self->lines);
+	ASSERT_EQ(40, self->nr);
+	for (i = 0; i < self->nr; i++) {
+		EXPECT_EQ(i & 1 ? CLOSE : OPEN, self->lines[i].what);
+		EXPECT_EQ(i & 1 ? self->stopper_id : self->starter_id, self->lines[i].trigger);
+		EXPECT_EQ(self->target_id, self->lines[i].target);
+		EXPECT_EQ(getpid(), self->lines[i].pid);
+	}
+}
+
+TEST_F(gate_trace, disabled_trigger_tells_nothing)
 {
 	ASSERT_EQ(0, set_both(&self->triggers, self->target));
-	ASSERT_EQ(0, ioctl(self->triggers.starter, PERF_EVENT_IOC_DISABLE, 0));
-	window_open();
-	window_close();
-	EXPECT_LINES(0, " open: trigger=%llu target=%llu", self->starter_id, self->target_id);
+	ASSERT_EQ(0, gate_ioctl(self->triggers.starter, PERF_EVENT_IOC_DISABLE, 0));
+	write_text(INSTANCE "trace", "");
+	run_windows(5, 1, 1);
+	EXPECT_EQ(0, read_lines(self->lines));
+}
+
+TEST_F(gate_trace, child_is_told_by_the_numbers_of_its_parent)
+{
+	unsigned int i, opened = 0;
+	pid_t child;
+
+	close(self->target);
+	triggers_inherit(_metadata, &self->triggers);
+	self->starter_id = event_id(self->triggers.starter);
+	self->attr.inherit = 1;
+	self->target = gate_open(&self->attr, 0, -1);
+	ASSERT_LE(0, self->target);
+	self->target_id = event_id(self->target);
+	ASSERT_EQ(0, set_both(&self->triggers, self->target));
+	write_text(INSTANCE "trace", "");
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		run_windows(3, 1, 1);
+		_exit(0);
+	}
+	wait_for_success(_metadata, child);
+	self->nr = read_lines(self->lines);
+	for (i = 0; i < self->nr; i++) {
+		EXPECT_EQ(self->target_id, self->lines[i].target);
+		if (self->lines[i].what == OPEN) {
+			EXPECT_EQ(self->starter_id, self->lines[i].trigger);
+			EXPECT_EQ(child, self->lines[i].pid);
+			opened++;
+		}
+	}
+	EXPECT_EQ(3, opened);
+}
+
+/* Nothing that watches gates by way of gates may go round in circles. */
+TEST_F(gate_trace, gate_of_a_gate_tracepoint_comes_to_an_end)
+{
+	int watcher = open_tracepoint("perf_gate/open");
+
+	ASSERT_LE(0, watcher);
+	ASSERT_EQ(0, set_both(&self->triggers, self->target));
+	ASSERT_EQ(0, set_starter(watcher, watcher) == -EINVAL ? 0 : -1);
+	ASSERT_EQ(0, set_starter(self->triggers.starter, watcher));
+	ASSERT_EQ(0, set_stopper(watcher, watcher) == -EINVAL ? 0 : -1);
+	ASSERT_EQ(0, set_stopper(watcher, self->triggers.stopper));
+	run_windows(10, 2, 3);
+	EXPECT_LE(2, gate_read_count(self->target));
+	close(watcher);
 }
 
 TEST_HARNESS_MAIN

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf gate selftests - no memory: at each allocation of an open, a link, a fork
+ *
+ * /proc/thread-self/fail-nth has the n-th allocation of the task fail. Each test
+ * goes through all n until an operation takes no more of them. One that failed
+ * must have done nothing at all.
+ */
+#define _GNU_SOURCE
+
+#include "../kselftest_harness.h"
+#include "gate_family.h"
+
+#define DEBUGFS		"/sys/kernel/debug/"
+#define KMEMLEAK	DEBUGFS "kmemleak"
+#define MAX_NTH		1000
+
+FIXTURE(gate_fault)
+{
+	struct gate_triggers triggers;
+	struct gate_pages pages;
+	struct perf_event_attr attr;
+	int fail_nth;
+	long objects;
+	unsigned int failures;
+};
+
+static bool write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY);
+	bool done;
+
+	if (fd < 0)
+		return false;
+	done = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+	close(fd);
+	return done;
+}
+
+FIXTURE_SETUP(gate_fault)
+{
+	if (triggers_open(_metadata, &self->triggers))
+		return;
+	triggers_close(&self->triggers);
+	self->fail_nth = open("/proc/thread-self/fail-nth", O_RDWR);
+	if (self->fail_nth < 0)
+		SKIP(return, "kernel without CONFIG_FAULT_INJECTION");
+	/* Allocations that may sleep as well, and no stack trace for each of them. */
+	if (!write_text(DEBUGFS "failslab/ignore-gfp-wait", "N") ||
+	    !write_text(DEBUGFS "failslab/verbose", "0"))
+		SKIP(return, "no " DEBUGFS "failslab, see CONFIG_FAULT_INJECTION_DEBUG_FS");
+	write_text(DEBUGFS "fail_page_alloc/verbose", "0");
+	write_text(DEBUGFS "fail_usercopy/verbose", "0");
+	ASSERT_EQ(0, pages_map(&self->pages, 16));
+	self->objects = count_events();
+	self->attr = gate_attr(PERF_TYPE_TRACEPOINT, 0);
+	self->triggers.starter = open_tracepoint("syscalls/sys_enter_getuid");
+	self->triggers.stopper = open_tracepoint("syscalls/sys_enter_geteuid");
+	self->attr.config = tracepoint_id("syscalls/sys_enter_getppid");
+}
+
+/* What nobody points to any more is a leak after five seconds. */
+static bool nothing_leaked(void)
+{
+	bool found = false;
+	char line[512];
+	FILE *leaks;
+
+	if (access(KMEMLEAK, W_OK))
+		return true;
+	sleep(6);
+	write_text(KMEMLEAK, "scan");
+	write_text(KMEMLEAK, "scan");
+	leaks = fopen(KMEMLEAK, "r");
+	if (!leaks)
+		return true;
+	while (fgets(line, sizeof(line), leaks)) {
+		fprintf(stderr, "# %s", line);
+		found |= !!strstr(line, "gate_fault");
+	}
+	fclose(leaks);
+	return !found;
+}
+
+FIXTURE_TEARDOWN(gate_fault)
+{
+	triggers_close(&self->triggers);
+	if (self->fail_nth >= 0) {
+		EXPECT_TRUE(self->objects < 0 || events_go_down_to(self->objects));
+		EXPECT_TRUE(nothing_leaked());
+	}
+	close(self->fail_nth);
+	munmap(self->pages.mem, self->pages.size);
+}
+
+static void arm(int fail_nth, unsigned int nth)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%u", nth);
+
+	if (pwrite(fail_nth, text, len, 0) != len)
+		perror("fail-nth");
+}
+
+/* Whether an allocation has failed since. Reading the answer may be what fails. */
+static bool disarm(int fail_nth)
+{
+	unsigned int left = 1;
+	char text[16] = "";
+
+	if (pread(fail_nth, text, sizeof(text) - 1, 0) > 0)
+		left = strtoul(text, NULL, 0);
+	while (pwrite(fail_nth, "0", 1, 0) != 1)
+		;
+	return !left;
+}
+
+/* The n-th allocation was there and failed, and the operation gave @error for it. */
+static void expect_clean_error(struct __test_metadata *const _metadata,
+			       unsigned int *failures, unsigned int nth, int error)
+{
+	if (!error)
+		return;
+	(*failures)++;
+	EXPECT_TRUE(error == -ENOMEM || error == -EFAULT) {
+		TH_LOG("allocation %u: %s", nth, strerror(-error));
+	}
+}
+
+TEST_F_TIMEOUT(gate_fault, open_without_memory_leaves_nothing, 300)
+{
+	unsigned int nth;
+	bool fired = true;
+	int fd, error;
+
+	gate_attr_set_bit(&self->attr, GATE_BIT_START_PAUSED);
+	for (nth = 1; fired && nth < MAX_NTH; nth++) {
+		arm(self->fail_nth, nth);
+		fd = gate_open(&self->attr, 0, -1);
+		error = fd < 0 ? -errno : 0;
+		fired = disarm(self->fail_nth);
+		if (fd >= 0) {
+			/* Whatever failed was not needed. */
+			call_getppid(3);
+			EXPECT_EQ(0, gate_read_count(fd));
+			EXPECT_EQ(0, set_both(&self->triggers, fd));
+			run_windows(1, 2, 3);
+			EXPECT_EQ(2, gate_read_count(fd));
+			close(fd);
+		}
+		expect_clean_error(_metadata, &self->failures, nth, error);
+	}
+	EXPECT_FALSE(fired);
+	/* The event, its gate, and more. */
+	EXPECT_LE(4, self->failures);
+}
+
+static void expect_ungated(struct __test_metadata *const _metadata,
+			   const struct gate_triggers *triggers, int target)
+{
+	__u64 before = gate_read_count(target);
+
+	run_windows(1, 2, 3);
+	EXPECT_EQ(before + 5, gate_read_count(target));
+	EXPECT_EQ(0, gate_read(target).gate_count);
+	EXPECT_EQ(0, set_starter(triggers->starter, -1));
+	EXPECT_EQ(0, set_both(triggers, target));
+	before = gate_read_count(target);
+	run_windows(1, 2, 3);
+	EXPECT_EQ(before + 2, gate_read_count(target));
+}
+
+TEST_F_TIMEOUT(gate_fault, link_without_memory_leaves_the_gate_open, 300)
+{
+	struct gate_triggers triggers;
+	bool fired = true;
+	unsigned int nth;
+	int target, error;
+
+	for (nth = 1; fired && nth < MAX_NTH; nth++) {
+		/* Events without gates each time, so that all three parts are needed. */
+		triggers.starter = open_tracepoint("syscalls/sys_enter_getuid");
+		ASSERT_LE(0, triggers.starter);
+		triggers.stopper = open_tracepoint("syscalls/sys_enter_geteuid");
+		ASSERT_LE(0, triggers.stopper);
+		target = gate_open(&self->attr, 0, -1);
+		ASSERT_LE(0, target);
+		arm(self->fail_nth, nth);
+		error = set_starter(triggers.starter, target);
+		fired = disarm(self->fail_nth);
+		if (error)
+			expect_ungated(_metadata, &triggers, target);
+		expect_clean_error(_metadata, &self->failures, nth, error);
+		close(target);
+		triggers_close(&triggers);
+	}
+	EXPECT_FALSE(fired);
+	/* A gate for either event, and the link. */
+	EXPECT_LE(3, self->failures);
+}
+
+/* Inherited triggers and an inherited target, without links. */
+static int open_family(struct __test_metadata *const _metadata,
+		       struct perf_event_attr *attr, struct gate_triggers *triggers)
+{
+	int target;
+
+	triggers->starter = open_inherited("syscalls/sys_enter_getuid");
+	ASSERT_LE(0, triggers->starter);
+	triggers->stopper = open_inherited("syscalls/sys_enter_geteuid");
+	ASSERT_LE(0, triggers->stopper);
+	attr->inherit = 1;
+	target = gate_open(attr, 0, -1);
+	ASSERT_LE(0, target);
+	return target;
+}
+
+/* All tasks are linked, or none is. */
+TEST_F_TIMEOUT(gate_fault, link_without_memory_reaches_no_child, 300)
+{
+	struct gate_triggers triggers;
+	struct puppet children[3];
+	bool fired = true;
+	unsigned int nth;
+	int target, error, i;
+
+	for (nth = 1; fired && nth < MAX_NTH; nth++) {
+		target = open_family(_metadata, &self->attr, &triggers);
+		for (i = 0; i < ARRAY_SIZE(children); i++)
+			puppet_fork(_metadata, &children[i]);
+		arm(self->fail_nth, nth);
+		error = set_starter(triggers.starter, target);
+		fired = disarm(self->fail_nth);
+		for (i = 0; i < ARRAY_SIZE(children); i++)
+			EXPECT_TRUE(tell(&children[i], "gg"));
+		EXPECT_EQ(error ? 2 * ARRAY_SIZE(children) : 0, gate_read_count(target)) {
+			TH_LOG("allocation %u", nth);
+		}
+		if (error)
+			expect_ungated(_metadata, &triggers, target);
+		expect_clean_error(_metadata, &self->failures, nth, error);
+		for (i = 0; i < ARRAY_SIZE(children); i++)
+			puppet_end(_metadata, &children[i]);
+		close(target);
+		triggers_close(&triggers);
+	}
+	EXPECT_FALSE(fired);
+	/* Each task has its own gates and link. */
+	EXPECT_LE(3 * (1 + ARRAY_SIZE(children)), self->failures);
+}
+
+TEST_F_TIMEOUT(gate_fault, fork_without_memory_leaves_nothing, 300)
+{
+	struct gate_triggers triggers;
+	unsigned int nth, expected = 0;
+	bool fired = true;
+	pid_t child;
+	int target, error;
+
+	target = open_family(_metadata, &self->attr, &triggers);
+	ASSERT_EQ(0, set_both(&triggers, target));
+	for (nth = 1; fired && nth < MAX_NTH; nth++) {
+		arm(self->fail_nth, nth);
+		/* Without the C library, which has allocations of its own. */
+		child = syscall(__NR_clone, SIGCHLD, 0, 0, 0, 0);
+		if (!child) {
+			run_windows(2, 3, 4);
+			_exit(0);
+		}
+		error = child < 0 ? -errno : 0;
+		fired = disarm(self->fail_nth);
+		if (child > 0) {
+			wait_for_success(_metadata, child);
+			expected += 6;
+		} else if (error == -EAGAIN) {
+			/* The code's word for a number or a stack that it did not get. */
+			error = -ENOMEM;
+		}
+		run_windows(1, 1, 2);
+		expected++;
+		ASSERT_EQ(expected, gate_read_count(target)) {
+			TH_LOG("allocation %u: %s", nth, strerror(-error));
+		}
+		expect_clean_error(_metadata, &self->failures, nth, error);
+	}
+	EXPECT_FALSE(fired);
+	/* Three events and more, and their gates and links. */
+	EXPECT_LE(8, self->failures);
+	close(target);
+	triggers_close(&triggers);
+}
+
+TEST_HARNESS_MAIN

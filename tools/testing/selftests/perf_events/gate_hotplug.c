@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf gate selftests - CPUs that go offline and come back
+ *
+ * A task whose CPU goes away is moved to another one with its events, and its
+ * gates must not notice. The events of a CPU are taken off when it goes offline.
+ */
+#define _GNU_SOURCE
+
+#include <pthread.h>
+
+#include "../kselftest_harness.h"
+#include "gate_helpers.h"
+
+#define NR_ROUNDS	8
+
+/* Comes and goes in a thread of its own. */
+struct coming_cpu {
+	int cpu;
+	bool stop;
+};
+
+FIXTURE(gate_hotplug)
+{
+	struct gate_triggers triggers;
+	struct gate_pages pages;
+	cpu_set_t all_cpus;
+	struct coming_cpu coming;
+	int cpu;
+};
+
+static int set_online(int cpu, bool online)
+{
+	char path[64];
+	int fd, ret;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", cpu);
+	fd = open(path, O_WRONLY);
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, online ? "1" : "0", 1) == 1 ? 0 : -errno;
+	close(fd);
+	return ret;
+}
+
+/* The CPU that comes and goes is the last one, and not that of the test itself. */
+FIXTURE_SETUP(gate_hotplug)
+{
+	int n, ret;
+
+	if (triggers_open(_metadata, &self->triggers))
+		return;
+	ASSERT_EQ(0, pages_map(&self->pages, 16));
+	for (n = 1, self->cpu = -1; nth_cpu(n) >= 0; n++)
+		self->cpu = nth_cpu(n);
+	if (self->cpu < 0)
+		SKIP(return, "needs two CPUs");
+	ret = set_online(self->cpu, false);
+	if (ret)
+		SKIP(return, "CPU %d cannot go offline: %s", self->cpu, strerror(-ret));
+	self->coming.cpu = self->cpu;
+	ASSERT_EQ(0, set_online(self->cpu, true));
+	ASSERT_EQ(0, sched_getaffinity(0, sizeof(self->all_cpus), &self->all_cpus));
+}
+
+FIXTURE_TEARDOWN(gate_hotplug)
+{
+	if (self->cpu >= 0)
+		set_online(self->cpu, true);
+	munmap(self->pages.mem, self->pages.size);
+	triggers_close(&self->triggers);
+}
+
+/* A window around @inside faults, and twice as many outside. */
+static void one_window(const struct gate_pages *pages, unsigned int inside)
+{
+	window_open();
+	pages_touch(pages, inside);
+	window_close();
+	pages_touch(pages, 2 * inside);
+}
+
+TEST_F_TIMEOUT(gate_hotplug, gate_follows_its_task_off_an_offline_cpu, 300)
+{
+	int target, i;
+
+	target = gate_open_counter(_metadata, &self->triggers, PERF_TYPE_SOFTWARE,
+				   PERF_COUNT_SW_PAGE_FAULTS);
+	gate_ioctl(target, PERF_EVENT_IOC_RESET, 0);
+	for (i = 0; i < NR_ROUNDS; i++) {
+		/* Back there, with both CPUs, and in a window when it goes away. */
+		ASSERT_EQ(0, pin_to_cpu(self->cpu));
+		sched_setaffinity(0, sizeof(self->all_cpus), &self->all_cpus);
+		one_window(&self->pages, 3);
+		window_open();
+		pages_touch(&self->pages, 2);
+		/* Writing to sysfs may fault in this task. */
+		window_close();
+		ASSERT_EQ(0, set_online(self->cpu, false));
+		window_open();
+		pages_touch(&self->pages, 2);
+		window_close();
+		one_window(&self->pages, 3);
+		ASSERT_EQ(0, set_online(self->cpu, true));
+	}
+	EXPECT_EQ(10 * NR_ROUNDS, gate_read_count(target));
+	EXPECT_EQ(4 * NR_ROUNDS, gate_read(target).gate_count);
+	close(target);
+}
+
+static void *come_and_go(void *data)
+{
+	struct coming_cpu *coming = data;
+	unsigned long failed = 0;
+	int i;
+
+	for (i = 0; i < NR_ROUNDS; i++) {
+		failed += !!set_online(coming->cpu, false);
+		usleep(20000);
+		failed += !!set_online(coming->cpu, true);
+		usleep(20000);
+	}
+	__atomic_store_n(&coming->stop, true, __ATOMIC_RELAXED);
+	return (void *)failed;
+}
+
+TEST_F_TIMEOUT(gate_hotplug, windows_are_exact_while_a_cpu_comes_and_goes, 300)
+{
+	__u64 windows = 0;
+	pthread_t thread;
+	void *failed;
+	int target;
+
+	target = gate_open_counter(_metadata, &self->triggers, PERF_TYPE_SOFTWARE,
+				   PERF_COUNT_SW_PAGE_FAULTS);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, come_and_go, &self->coming));
+	gate_ioctl(target, PERF_EVENT_IOC_RESET, 0);
+	while (!__atomic_load_n(&self->coming.stop, __ATOMIC_RELAXED)) {
+		one_window(&self->pages, 3);
+		/* Whenever it is there. */
+		if (!(windows++ % 64))
+			pin_to_cpu(self->cpu);
+		else if (windows % 64 == 32)
+			sched_setaffinity(0, sizeof(self->all_cpus), &self->all_cpus);
+	}
+	ASSERT_EQ(0, pthread_join(thread, &failed));
+	EXPECT_EQ(NULL, failed);
+	EXPECT_LT(0, windows);
+	EXPECT_EQ(3 * windows, gate_read_count(target));
+	EXPECT_EQ(windows, gate_read(target).gate_count);
+	close(target);
+}
+
+/*
+ * The first gate and the last patch the kernel's code, which waits for hotplug,
+ * and hotplug waits for the contexts that links are made in.
+ */
+TEST_F_TIMEOUT(gate_hotplug, gates_are_made_while_a_cpu_comes_and_goes, 300)
+{
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+	pthread_t thread;
+	void *failed;
+	int target;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, come_and_go, &self->coming));
+	while (!__atomic_load_n(&self->coming.stop, __ATOMIC_RELAXED)) {
+		target = gate_open(&attr, 0, -1);
+		ASSERT_LE(0, target);
+		ASSERT_EQ(0, set_both(&self->triggers, target));
+		gate_ioctl(target, PERF_EVENT_IOC_RESET, 0);
+		one_window(&self->pages, 2);
+		ASSERT_EQ(2, gate_read_count(target));
+		ASSERT_EQ(0, clear_gate(target));
+		close(target);
+	}
+	ASSERT_EQ(0, pthread_join(thread, &failed));
+	EXPECT_EQ(NULL, failed);
+}
+
+struct cpu_events {
+	struct gate_triggers triggers;
+	int target;
+};
+
+static void open_on_cpu(struct __test_metadata *const _metadata, struct cpu_events *events,
+			int cpu)
+{
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_TRACEPOINT, 0);
+
+	attr.config = tracepoint_id("syscalls/sys_enter_getuid");
+	events->triggers.starter = gate_open(&attr, -1, cpu);
+	ASSERT_LE(0, events->triggers.starter);
+	attr.config = tracepoint_id("syscalls/sys_enter_geteuid");
+	events->triggers.stopper = gate_open(&attr, -1, cpu);
+	ASSERT_LE(0, events->triggers.stopper);
+	attr.config = tracepoint_id("syscalls/sys_enter_getppid");
+	events->target = gate_open(&attr, -1, cpu);
+	ASSERT_LE(0, events->target);
+	ASSERT_EQ(0, set_both(&events->triggers, events->target));
+}
+
+static void close_on_cpu(struct cpu_events *events)
+{
+	close(events->target);
+	triggers_close(&events->triggers);
+}
+
+TEST_F_TIMEOUT(gate_hotplug, events_of_an_offline_cpu_keep_their_counts, 300)
+{
+	struct cpu_events events;
+	struct gate_value value;
+	int i;
+
+	open_on_cpu(_metadata, &events, self->cpu);
+	ASSERT_EQ(0, pin_to_cpu(self->cpu));
+	for (i = 0; i < 5; i++) {
+		window_open();
+		call_getppid(4);
+		window_close();
+		call_getppid(9);
+	}
+	ASSERT_EQ(0, pin_to_cpu(nth_cpu(0)));
+	sched_setaffinity(0, sizeof(self->all_cpus), &self->all_cpus);
+	ASSERT_EQ(0, set_online(self->cpu, false));
+	value = gate_read(events.target);
+	EXPECT_EQ(20, value.value);
+	EXPECT_EQ(5, value.gate_count);
+	EXPECT_LE(value.gate_time, value.running);
+	close_on_cpu(&events);
+	ASSERT_EQ(0, set_online(self->cpu, true));
+}
+
+/* Nothing that is done to them meanwhile goes looking for their CPU, or waits for it. */
+TEST_F_TIMEOUT(gate_hotplug, events_of_an_offline_cpu_can_be_handled, 300)
+{
+	struct cpu_events events, late;
+	int i;
+
+	for (i = 0; i < NR_ROUNDS; i++) {
+		open_on_cpu(_metadata, &events, self->cpu);
+		ASSERT_EQ(0, set_online(self->cpu, false));
+		EXPECT_EQ(0, gate_ioctl(events.target, PERF_EVENT_IOC_RESET, 0));
+		EXPECT_EQ(0, set_starter(events.triggers.starter, -1));
+		EXPECT_EQ(0, set_stopper(events.triggers.stopper, -1));
+		EXPECT_EQ(0, clear_gate(events.target));
+		/* An event that is in no context takes links or not, and does no harm. */
+		set_both(&events.triggers, events.target);
+		EXPECT_EQ(0, gate_read_count(events.target));
+		if (i & 1)
+			close_on_cpu(&events);
+		ASSERT_EQ(0, set_online(self->cpu, true));
+		if (!(i & 1))
+			close_on_cpu(&events);
+
+		open_on_cpu(_metadata, &late, self->cpu);
+		ASSERT_EQ(0, pin_to_cpu(self->cpu));
+		window_open();
+		call_getppid(2);
+		window_close();
+		EXPECT_EQ(2, gate_read_count(late.target));
+		sched_setaffinity(0, sizeof(self->all_cpus), &self->all_cpus);
+		close_on_cpu(&late);
+	}
+}
+
+TEST_HARNESS_MAIN

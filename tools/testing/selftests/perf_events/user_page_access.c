@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf user page selftests - who may read the counters of a POWER processor
+ *
+ * One of the counters' access bits serves a whole CPU, so that what a task may
+ * read depends on what else is counted there, and changes at any instruction.
+ */
+#define _GNU_SOURCE
+#define __SANE_USERSPACE_TYPES__
+#include "../kselftest_harness.h"
+#include "user_page_helpers.h"
+
+#define NR_COUNTERS	6
+/* Of a raw event: for event based branches. */
+#define CONFIG_EBB	(1ULL << 63)
+
+static sigjmp_buf signal_return;
+
+static void on_signal(int sig)
+{
+	siglongjmp(signal_return, sig);
+}
+
+/* The signal that reading a counter gives, 0 for none. */
+static int signal_of_read(int counter, __u64 *value)
+{
+	struct sigaction action = { .sa_handler = on_signal }, old;
+	int sig;
+
+	sigaction(SIGILL, &action, &old);
+	sig = sigsetjmp(signal_return, 1);
+	if (!sig)
+		*value = counter_read(counter);
+	sigaction(SIGILL, &old, NULL);
+	return sig;
+}
+
+static int signal_of_write(void)
+{
+	struct sigaction action = { .sa_handler = on_signal }, old;
+	int sig;
+
+	sigaction(SIGILL, &action, &old);
+	sig = sigsetjmp(signal_return, 1);
+	if (!sig)
+		asm volatile("mtspr 771, %0" : : "r" (5L));
+	sigaction(SIGILL, &old, NULL);
+	return sig;
+}
+
+/* MMCR0 as problem state sees it. */
+static int signal_of_control_read(void)
+{
+	struct sigaction action = { .sa_handler = on_signal }, old;
+	unsigned long value;
+	int sig;
+
+	sigaction(SIGILL, &action, &old);
+	sig = sigsetjmp(signal_return, 1);
+	if (!sig)
+		asm volatile("mfspr %0, 779" : "=r" (value));
+	sigaction(SIGILL, &old, NULL);
+	return sig;
+}
+
+/* How many counters a task without any event can read. */
+static int counters_of_a_stranger(int cpu)
+{
+	int status, i, readable = 0;
+	__u64 value;
+	pid_t child;
+
+	child = fork();
+	if (!child) {
+		pin(cpu);
+		for (i = 1; i <= NR_COUNTERS; i++)
+			readable += !signal_of_read(i, &value);
+		_exit(readable);
+	}
+	waitpid(child, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+FIXTURE(access)
+{
+	struct perf_event_mmap_page *page;
+	int fd;
+};
+
+FIXTURE_SETUP(access)
+{
+	struct perf_event_attr attr = instructions_attr();
+
+	if (user_page_setup(_metadata))
+		return;
+	ASSERT_EQ(0, pin(0));
+	/* A kernel without the control fails what it cannot keep closed. */
+	if (!access(USER_ACCESS, F_OK))
+		ASSERT_EQ(0, write_file(USER_ACCESS, "1"));
+	self->fd = user_open(&attr, 0, -1, -1);
+	ASSERT_LE(0, self->fd);
+	self->page = page_map(self->fd, 0);
+	ASSERT_NE(MAP_FAILED, self->page);
+}
+
+FIXTURE_TEARDOWN(access)
+{
+	write_file(USER_ACCESS, "1");
+}
+
+TEST_F(access, child_cannot_read_the_parents_counters)
+{
+	EXPECT_EQ(0, counters_of_a_stranger(0));
+	EXPECT_EQ(0, counters_of_a_stranger(1));
+}
+
+TEST_F(access, stranger_reads_nothing_of_a_whole_cpu)
+{
+	struct perf_event_attr attr = user_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	int all;
+
+	attr.exclude_kernel = 0;
+	all = user_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, all);
+	EXPECT_EQ(0, counters_of_a_stranger(0));
+	attr.config = PERF_COUNT_HW_CPU_CYCLES;
+	ASSERT_LE(0, user_open(&attr, -1, 0, -1));
+	EXPECT_EQ(0, counters_of_a_stranger(0));
+}
+
+TEST_F(access, closed_event_leaves_no_access)
+{
+	__u64 value;
+
+	page_unmap(self->page, 0);
+	close(self->fd);
+	EXPECT_EQ(SIGILL, signal_of_read(1, &value));
+	EXPECT_EQ(SIGILL, signal_of_control_read());
+}
+
+TEST_F(access, event_without_mapping_shows_nothing)
+{
+	__u64 value;
+	int i;
+
+	page_unmap(self->page, 0);
+	/* Whatever writes the PMU next. */
+	ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_DISABLE, 0));
+	ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_ENABLE, 0));
+	for (i = 1; i <= NR_COUNTERS; i++) {
+		ASSERT_EQ(0, signal_of_read(i, &value));
+		ASSERT_EQ(0, value);
+	}
+	EXPECT_EQ(SIGILL, signal_of_control_read());
+}
+
+TEST_F(access, unused_counters_are_zero)
+{
+	struct perf_event_attr attr = cycles_attr();
+	__u64 value;
+	int all, i;
+
+	/* Leave something where they were. */
+	all = user_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, all);
+	work(100000);
+	close(all);
+	ASSERT_LT(0, self->page->index);
+	for (i = 1; i <= NR_COUNTERS; i++) {
+		/* PMC6 runs whenever PMC5 does. */
+		if (i == self->page->index || (i == 6 && self->page->index == 5))
+			continue;
+		ASSERT_EQ(0, signal_of_read(i, &value));
+		ASSERT_EQ(0, value) {
+			TH_LOG("PMC%d beside PMC%u", i, self->page->index);
+		}
+	}
+}
+
+TEST_F(access, event_of_the_cpu_closes_the_counters)
+{
+	struct perf_event_attr attr = cycles_attr();
+	struct brackets b = {};
+	__u64 value = 1;
+	int all, i;
+
+	EXPECT_LT(0, self->page->index);
+	attr.exclude_kernel = 0;
+	all = user_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, all);
+	EXPECT_EQ(0, self->page->index);
+	EXPECT_TRUE(!!self->page->cap_user_rdpmc);
+	for (i = 1; i <= NR_COUNTERS; i++) {
+		EXPECT_EQ(0, signal_of_read(i, &value));
+		EXPECT_EQ(0, value);
+	}
+	ASSERT_TRUE(brackets_run(&b, 1000, self->fd, self->page));
+	EXPECT_EQ(0, b.direct);
+	if (sysconf(_SC_NPROCESSORS_ONLN) > 1) {
+		ASSERT_EQ(0, pin(1));
+		EXPECT_LT(0, self->page->index);
+		ASSERT_EQ(0, pin(0));
+		EXPECT_EQ(0, self->page->index);
+	}
+	close(all);
+	EXPECT_LT(0, self->page->index);
+	ASSERT_TRUE(brackets_run(&b, 1000, self->fd, self->page));
+	EXPECT_EQ(1000, b.direct);
+	EXPECT_BRACKETS(&b);
+}
+
+static void toggle_event_of_cpu(void *arg)
+{
+	struct perf_event_attr attr = cycles_attr();
+	const struct timespec moment = { .tv_nsec = 200000 };
+	int fd;
+
+	pin(1);
+	for (;;) {
+		fd = user_open(&attr, -1, 0, -1);
+		nanosleep(&moment, NULL);
+		close(fd);
+		nanosleep(&moment, NULL);
+	}
+}
+
+TEST_F(access, reader_survives_events_of_the_cpu)
+{
+	struct brackets b = {};
+	pid_t child = start_child(toggle_event_of_cpu, NULL);
+
+	ASSERT_LT(0, child);
+	EXPECT_TRUE(brackets_run(&b, user_reads(), self->fd, self->page));
+	stop_child(child);
+	EXPECT_LT(0, b.direct);
+	EXPECT_LT(0, b.fallback);
+	EXPECT_BRACKETS(&b);
+}
+
+static void toggle_access(void *arg)
+{
+	pin(1);
+	for (;;) {
+		write_file(USER_ACCESS, "0");
+		write_file(USER_ACCESS, "1");
+	}
+}
+
+TEST_F(access, reader_survives_changes_of_access)
+{
+	struct brackets b = {};
+	unsigned long i;
+	pid_t child;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "one CPU, nothing at the same time");
+	ASSERT_EQ(0, access(USER_ACCESS, W_OK));
+	child = start_child(toggle_access, NULL);
+	ASSERT_LT(0, child);
+	EXPECT_TRUE(brackets_run(&b, user_reads(), self->fd, self->page));
+	/* Without system calls in between, to be in the loop most of the time. */
+	for (i = 0; i < user_reads(); i++)
+		page_read(self->page);
+	stop_child(child);
+	EXPECT_LT(0, b.direct);
+	EXPECT_BRACKETS(&b);
+}
+
+TEST_F(access, mode_0_closes_all)
+{
+	struct brackets b = {};
+	__u64 value = 1;
+
+	ASSERT_EQ(0, write_file(USER_ACCESS, "0"));
+	EXPECT_FALSE(!!self->page->cap_user_rdpmc);
+	EXPECT_EQ(0, self->page->index);
+	EXPECT_EQ(0, self->page->pmc_width);
+	EXPECT_EQ(0, signal_of_read(1, &value));
+	EXPECT_EQ(0, value);
+	ASSERT_TRUE(brackets_run(&b, 100, self->fd, self->page));
+	EXPECT_EQ(0, b.direct);
+	EXPECT_EQ(0, counters_of_a_stranger(0));
+	ASSERT_EQ(0, write_file(USER_ACCESS, "1"));
+	EXPECT_TRUE(!!self->page->cap_user_rdpmc);
+	EXPECT_LT(0, self->page->index);
+	EXPECT_BRACKETS(&b);
+}
+
+TEST_F(access, mode_2_opens_all)
+{
+	struct brackets b = {};
+
+	ASSERT_EQ(0, write_file(USER_ACCESS, "2"));
+	EXPECT_EQ(NR_COUNTERS, counters_of_a_stranger(0));
+	EXPECT_EQ(NR_COUNTERS, counters_of_a_stranger(1));
+	EXPECT_EQ(SIGILL, signal_of_write());
+	ASSERT_TRUE(brackets_run(&b, 1000, self->fd, self->page));
+	EXPECT_EQ(0, b.fallback);
+	ASSERT_EQ(0, write_file(USER_ACCESS, "1"));
+	EXPECT_EQ(0, counters_of_a_stranger(0));
+	EXPECT_EQ(0, counters_of_a_stranger(1));
+	EXPECT_BRACKETS(&b);
+}
+
+TEST_F(access, other_modes_are_refused)
+{
+	EXPECT_EQ(-EINVAL, write_file(USER_ACCESS, "-1"));
+	EXPECT_EQ(-EINVAL, write_file(USER_ACCESS, "3"));
+	EXPECT_EQ(-EINVAL, write_file(USER_ACCESS, "often"));
+	EXPECT_LT(0, self->page->index);
+}
+
+TEST_F(access, only_root_sets_the_mode)
+{
+	ASSERT_EQ(0, seteuid(65534));
+	EXPECT_EQ(-EACCES, write_file(USER_ACCESS, "2"));
+	ASSERT_EQ(0, seteuid(0));
+}
+
+TEST_F(access, counter_cannot_be_written)
+{
+	EXPECT_EQ(SIGILL, signal_of_write());
+	ASSERT_LE(0, user_open(&(struct perf_event_attr) {
+		.type = PERF_TYPE_HARDWARE,
+		.size = sizeof(struct perf_event_attr),
+		.config = PERF_COUNT_HW_CPU_CYCLES,
+	}, -1, 0, -1));
+	EXPECT_EQ(SIGILL, signal_of_write());
+}
+
+TEST_F(access, event_based_branches_keep_their_rights)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_RAW,
+		.size		= sizeof(attr),
+		.config		= 0x1001e | CONFIG_EBB,
+		.pinned		= 1,
+		.exclusive	= 1,
+		.exclude_kernel	= 1,
+		.exclude_idle	= 1,
+		.exclude_hv	= 1,
+	};
+	struct perf_event_mmap_page *page;
+	__u64 value;
+	int fd, i;
+
+	close(self->fd);
+	page_unmap(self->page, 0);
+	fd = user_open(&attr, 0, -1, -1);
+	if (fd < 0 && errno == EINVAL)
+		SKIP(return, "no event based branches on this processor");
+	ASSERT_LE(0, fd);
+	page = page_map(fd, 0);
+	ASSERT_NE(MAP_FAILED, page);
+	EXPECT_FALSE(!!page->cap_user_rdpmc);
+	EXPECT_LT(0, page->index);
+	EXPECT_EQ(0, signal_of_write());
+	for (i = 1; i <= NR_COUNTERS; i++)
+		EXPECT_EQ(0, signal_of_read(i, &value));
+	ASSERT_EQ(0, write_file(USER_ACCESS, "0"));
+	EXPECT_EQ(0, signal_of_write());
+	page_unmap(page, 0);
+	close(fd);
+	EXPECT_EQ(SIGILL, signal_of_read(5, &value));
+}
+
+/* Counters that event based branches have left something in. */
+TEST_F(access, what_was_written_to_a_counter_does_not_stay)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_RAW,
+		.size		= sizeof(attr),
+		.config		= 0x1001e | CONFIG_EBB,
+		.pinned		= 1,
+		.exclusive	= 1,
+		.exclude_kernel	= 1,
+		.exclude_idle	= 1,
+		.exclude_hv	= 1,
+	};
+	__u64 value;
+	pid_t child;
+	int i, fd;
+
+	child = fork();
+	if (!child) {
+		fd = user_open(&attr, 0, -1, -1);
+		if (fd >= 0) {
+			asm volatile("mtspr 772, %0; mtspr 773, %0; mtspr 774, %0"
+				     : : "r" (12345L));
+		}
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	for (i = 2; i <= 4; i++) {
+		ASSERT_EQ(0, signal_of_read(i, &value));
+		if (i != self->page->index)
+			ASSERT_EQ(0, value);
+	}
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * perf user page selftests - the documented reader, and brackets around read(2)
+ *
+ * What a program does is counted differently in each run, and an emulator has
+ * errors of its own. What holds everywhere is the order: a value from the user
+ * page, one from read(2) and one more from the user page never step back.
+ */
+#ifndef _USER_PAGE_HELPERS_H
+#define _USER_PAGE_HELPERS_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define USER_ACCESS	"/proc/sys/kernel/perf_user_access"
+
+#if defined(__powerpc__)
+static inline __u64 counter_read(__u32 index)
+{
+	unsigned long value = 0;
+
+	/* The register's number is part of the instruction. */
+	switch (index) {
+	case 1:
+		asm volatile("mfspr %0, 771" : "=r" (value) : : "memory");
+		break;
+	case 2:
+		asm volatile("mfspr %0, 772" : "=r" (value) : : "memory");
+		break;
+	case 3:
+		asm volatile("mfspr %0, 773" : "=r" (value) : : "memory");
+		break;
+	case 4:
+		asm volatile("mfspr %0, 774" : "=r" (value) : : "memory");
+		break;
+	case 5:
+		asm volatile("mfspr %0, 775" : "=r" (value) : : "memory");
+		break;
+	case 6:
+		asm volatile("mfspr %0, 776" : "=r" (value) : : "memory");
+		break;
+	}
+	return value;
+}
+
+static inline __u64 clock_ticks(void)
+{
+	__u64 ticks;
+
+	asm volatile("mfspr %0, 268" : "=r" (ticks) : : "memory");
+	return ticks;
+}
+#elif defined(__x86_64__) || defined(__i386__)
+static inline __u64 counter_read(__u32 index)
+{
+	__u32 low, high;
+
+	asm volatile("rdpmc" : "=a" (low), "=d" (high) : "c" (index - 1) : "memory");
+	return low | (__u64)high << 32;
+}
+
+static inline __u64 clock_ticks(void)
+{
+	__u32 low, high;
+
+	asm volatile("rdtsc" : "=a" (low), "=d" (high) : : "memory");
+	return low | (__u64)high << 32;
+}
+#else
+#error "no user access to counters known for this architecture"
+#endif
+
+/* A value as read(2) gives it with this read_format. */
+#define USER_PAGE_READ_FORMAT	\
+	(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
+
+struct page_value {
+	__u64	count;
+	__u64	enabled;
+	__u64	running;
+	__u32	index;
+	bool	timed;
+};
+
+#define page_barrier()	asm volatile("" : : : "memory")
+
+static inline __u64 page_scale(const struct perf_event_mmap_page *page, __u64 ticks)
+{
+	__u64 rest = ticks & ((1ULL << page->time_shift) - 1);
+
+	return (ticks >> page->time_shift) * page->time_mult +
+	       ((rest * page->time_mult) >> page->time_shift);
+}
+
+static inline struct page_value page_read(const volatile struct perf_event_mmap_page *page)
+{
+	struct page_value value;
+	__u64 delta;
+	__u32 seq;
+
+	do {
+		seq = page->lock;
+		page_barrier();
+		value.enabled = page->time_enabled;
+		value.running = page->time_running;
+		value.timed = page->cap_user_time;
+		delta = 0;
+		if (value.timed)
+			delta = page->time_offset +
+				page_scale((const void *)page, clock_ticks());
+		value.index = page->index;
+		value.count = page->offset;
+		if (page->cap_user_rdpmc && value.index) {
+			unsigned int drop = 64 - page->pmc_width;
+
+			value.count += (__s64)(counter_read(value.index) << drop) >> drop;
+		}
+		page_barrier();
+	} while (page->lock != seq);
+
+	value.enabled += delta;
+	if (value.index)
+		value.running += delta;
+	return value;
+}
+
+/* A row of brackets. From @low on, what went wrong, and the value of the last one. */
+struct brackets {
+	unsigned long	nr;
+	unsigned long	direct;
+	unsigned long	fallback;
+	unsigned long	low;
+	unsigned long	high;
+	unsigned long	back;
+	unsigned long	enabled;
+	unsigned long	running;
+	__u64		worst;
+	__u64		last;
+};
+
+static inline void brackets_worst(struct brackets *b, __u64 more, __u64 less)
+{
+	if (more - less > b->worst)
+		b->worst = more - less;
+}
+
+/* False if read(2) fails. */
+static inline bool bracket(struct brackets *b, int fd,
+			   const volatile struct perf_event_mmap_page *page)
+{
+	struct page_value before, after;
+	__u64 value[3];
+
+	before = page_read(page);
+	if (read(fd, value, sizeof(value)) != sizeof(value))
+		return false;
+	after = page_read(page);
+
+	b->nr++;
+	if (before.index && before.count > value[0]) {
+		b->high++;
+		brackets_worst(b, before.count, value[0]);
+	}
+	if (after.index && after.count < value[0]) {
+		b->low++;
+		brackets_worst(b, value[0], after.count);
+	}
+	if (before.index && before.count < b->last)
+		b->back++;
+	if (after.index) {
+		b->direct++;
+		b->last = after.count;
+	} else {
+		b->fallback++;
+		b->last = value[0];
+	}
+	if ((before.timed && before.enabled > value[1]) ||
+	    (after.timed && after.enabled < value[1]))
+		b->enabled++;
+	if ((before.timed && before.index && before.running > value[2]) ||
+	    (after.timed && after.index && after.running < value[2]))
+		b->running++;
+	return true;
+}
+
+static inline bool brackets_run(struct brackets *b, unsigned long nr, int fd,
+				const volatile struct perf_event_mmap_page *page)
+{
+	while (nr--) {
+		if (!bracket(b, fd, page))
+			return false;
+	}
+	return true;
+}
+
+#define EXPECT_BRACKETS(b) do {						\
+	EXPECT_EQ(0, (b)->low);						\
+	EXPECT_EQ(0, (b)->high);					\
+	EXPECT_EQ(0, (b)->back);					\
+	EXPECT_EQ(0, (b)->enabled);					\
+	EXPECT_EQ(0, (b)->running) {					\
+		TH_LOG("worst %llu", (b)->worst);			\
+	}								\
+	TH_LOG("%lu reads, %lu without a system call, worst %llu",	\
+	       (b)->nr, (b)->direct, (b)->worst);			\
+} while (0)
+
+/* PERF_USER_READS in the environment makes long runs. */
+static inline unsigned long user_reads(void)
+{
+	const char *value = getenv("PERF_USER_READS");
+
+	return value ? strtoul(value, NULL, 0) : 10000;
+}
+
+static inline struct perf_event_attr user_attr(__u32 type, __u64 config)
+{
+	return (struct perf_event_attr) {
+		.type		= type,
+		.size		= sizeof(struct perf_event_attr),
+		.config		= config,
+		.exclude_kernel	= 1,
+		.exclude_hv	= 1,
+		.read_format	= USER_PAGE_READ_FORMAT,
+	};
+}
+
+static inline struct perf_event_attr instructions_attr(void)
+{
+	return user_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+}
+
+static inline struct perf_event_attr cycles_attr(void)
+{
+	return user_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
+}
+
+static inline int user_open(struct perf_event_attr *attr, pid_t pid, int cpu, int leader)
+{
+	return syscall(__NR_perf_event_open, attr, pid, cpu, leader, PERF_FLAG_FD_CLOEXEC);
+}
+
+static inline void *page_map(int fd, unsigned int nr_data)
+{
+	size_t size = sysconf(_SC_PAGESIZE);
+
+	return mmap(NULL, (1 + nr_data) * size, PROT_READ | (nr_data ? PROT_WRITE : 0),
+		    MAP_SHARED, fd, 0);
+}
+
+static inline void page_unmap(void *page, unsigned int nr_data)
+{
+	munmap(page, (1 + nr_data) * sysconf(_SC_PAGESIZE));
+}
+
+static inline int pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set);
+}
+
+static inline void work(unsigned long times)
+{
+	while (times--)
+		page_barrier();
+}
+
+/* 0 or the negative errno. */
+static inline int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/* A child that does this until it is killed, or the test program is gone. */
+static inline pid_t start_child(void (*run)(void *arg), void *arg)
+{
+	pid_t child = fork();
+
+	if (child)
+		return child;
+	alarm(100);
+	run(arg);
+	_exit(0);
+}
+
+static inline void stop_child(pid_t child)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+/* Never returns. */
+static inline void hog_cpu(void *cpu)
+{
+	pin((long)cpu);
+	for (;;)
+		work(1000);
+}
+
+/*
+ * Non-zero when the test cannot run here, with the reason given to the harness.
+ * POWER8 and later always have a PMU, and x86 has one where the emulator says so.
+ */
+static inline int user_page_setup(struct __test_metadata *const _metadata)
+{
+	struct perf_event_attr attr = cycles_attr();
+	int fd;
+
+	fd = user_open(&attr, 0, -1, -1);
+	if (fd < 0 && (errno == ENOENT || errno == EOPNOTSUPP) &&
+	    !getenv("QEMU_PMU"))
+		SKIP(return -1, "no hardware counters: %s", strerror(errno));
+	ASSERT_LE(0, fd) {
+		TH_LOG("no cycles event: %s", strerror(errno));
+	}
+	close(fd);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf user page selftests - times, and events that have no counter to read
+ */
+#define _GNU_SOURCE
+#define __SANE_USERSPACE_TYPES__
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "../kselftest_harness.h"
+#include "user_page_helpers.h"
+
+/* One that a test needs, where the machine's clock is not fit for it. */
+#define SKIP_WITHOUT_TIME(page) do {					\
+	if (!(page)->cap_user_time)					\
+		SKIP(return, "no cap_user_time on this machine");	\
+} while (0)
+
+FIXTURE(times)
+{
+	struct perf_event_mmap_page *page;
+	int fd;
+};
+
+FIXTURE_SETUP(times)
+{
+	user_page_setup(_metadata);
+}
+
+FIXTURE_TEARDOWN(times)
+{
+}
+
+/* The rest of the test goes on with self->fd and self->page. */
+#define OPEN(attr, pid, cpu, nr_data) do {				\
+	self->fd = user_open(attr, pid, cpu, -1);			\
+	ASSERT_LE(0, self->fd);						\
+	self->page = page_map(self->fd, nr_data);			\
+	ASSERT_NE(MAP_FAILED, self->page);				\
+} while (0)
+
+TEST_F(times, page_and_read_agree)
+{
+	struct perf_event_attr attr = instructions_attr();
+	struct brackets b = {};
+
+	OPEN(&attr, 0, -1, 0);
+	SKIP_WITHOUT_TIME(self->page);
+	ASSERT_TRUE(brackets_run(&b, user_reads(), self->fd, self->page));
+	EXPECT_EQ(0, b.enabled);
+	EXPECT_EQ(0, b.running);
+}
+
+TEST_F(times, page_and_read_agree_while_sampling)
+{
+	const char *reason = getenv("PERF_TEST_NO_PMU_INTERRUPTS");
+	struct perf_event_attr attr = cycles_attr();
+	struct brackets b = {};
+	unsigned long i;
+
+	if (reason)
+		SKIP(return, "%s", reason);
+	write_file("/proc/sys/kernel/perf_event_max_sample_rate", "100000000");
+	write_file("/proc/sys/kernel/perf_cpu_time_max_percent", "0");
+	attr.sample_period = 3000;
+	attr.sample_type = PERF_SAMPLE_IP;
+	OPEN(&attr, 0, -1, 1);
+	SKIP_WITHOUT_TIME(self->page);
+	for (i = 0; i < 2 * user_reads(); i++) {
+		ASSERT_TRUE(bracket(&b, self->fd, self->page));
+		work(i % 37);
+	}
+	EXPECT_EQ(0, b.enabled);
+	EXPECT_EQ(0, b.running);
+}
+
+TEST_F(times, disabled_event_stands_still)
+{
+	struct perf_event_attr attr = instructions_attr();
+	struct page_value value;
+	__u64 first[3];
+	int i;
+
+	OPEN(&attr, 0, -1, 0);
+	ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_DISABLE, 0));
+	ASSERT_EQ(sizeof(first), read(self->fd, first, sizeof(first)));
+	for (i = 0; i < 100; i++) {
+		work(1000);
+		value = page_read(self->page);
+		ASSERT_EQ(first[1], value.enabled);
+		ASSERT_EQ(first[2], value.running);
+	}
+}
+
+TEST_F(times, siblings_of_a_disabled_leader_stand_still)
+{
+	struct perf_event_attr attr = instructions_attr();
+	struct page_value value;
+	__u64 first[3];
+	int leader;
+
+	leader = user_open(&attr, 0, -1, -1);
+	ASSERT_LE(0, leader);
+	attr = cycles_attr();
+	self->fd = user_open(&attr, 0, -1, leader);
+	ASSERT_LE(0, self->fd);
+	self->page = page_map(self->fd, 0);
+	ASSERT_NE(MAP_FAILED, self->page);
+
+	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_DISABLE, 0));
+	work(1000);
+	value = page_read(self->page);
+	ASSERT_EQ(sizeof(first), read(self->fd, first, sizeof(first)));
+	EXPECT_EQ(0, value.index);
+	EXPECT_EQ(first[1], value.enabled);
+	EXPECT_EQ(first[2], value.running);
+	EXPECT_FALSE(!!self->page->cap_user_time);
+
+	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_ENABLE, 0));
+	value = page_read(self->page);
+	EXPECT_LT(0, value.index);
+	EXPECT_LE(first[1], value.enabled);
+}
+
+/* Enabled, the event may be on another CPU than its filter allows. */
+TEST_F(times, cpu_filter_withdraws_the_time)
+{
+	struct perf_event_attr attr = instructions_attr();
+	struct brackets b = {};
+
+	ASSERT_EQ(0, pin(0));
+	OPEN(&attr, 0, 0, 0);
+	EXPECT_FALSE(!!self->page->cap_user_time);
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "one CPU, nowhere to go");
+	ASSERT_TRUE(brackets_run(&b, 100, self->fd, self->page));
+	ASSERT_EQ(0, pin(1));
+	EXPECT_EQ(0, self->page->index);
+	ASSERT_TRUE(brackets_run(&b, 100, self->fd, self->page));
+	ASSERT_EQ(0, pin(0));
+	ASSERT_TRUE(brackets_run(&b, 100, self->fd, self->page));
+	EXPECT_LE(100, b.fallback);
+	EXPECT_BRACKETS(&b);
+}
+
+TEST_F(times, event_of_a_cpu_keeps_the_time)
+{
+	struct perf_event_attr attr = instructions_attr();
+
+	OPEN(&attr, 0, -1, 0);
+	SKIP_WITHOUT_TIME(self->page);
+	OPEN(&attr, -1, 0, 0);
+	EXPECT_TRUE(!!self->page->cap_user_time);
+#ifdef __powerpc__
+	EXPECT_FALSE(!!self->page->cap_user_rdpmc);
+	EXPECT_EQ(0, self->page->index);
+#endif
+}
+
+TEST_F(times, cgroup_withdraws_the_time)
+{
+	struct perf_event_attr attr = instructions_attr();
+	int dir = open("/sys/fs/cgroup", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir < 0)
+		SKIP(return, "no cgroups mounted: %s", strerror(errno));
+	self->fd = syscall(__NR_perf_event_open, &attr, dir, 0, -1, PERF_FLAG_PID_CGROUP);
+	if (self->fd < 0)
+		SKIP(return, "no events of cgroups: %s", strerror(errno));
+	self->page = page_map(self->fd, 0);
+	ASSERT_NE(MAP_FAILED, self->page);
+	EXPECT_FALSE(!!self->page->cap_user_time);
+}
+
+TEST_F(times, inherited_event_cannot_be_read_directly)
+{
+	struct perf_event_attr attr = instructions_attr();
+
+	attr.inherit = 1;
+	self->fd = user_open(&attr, 0, -1, -1);
+	ASSERT_LE(0, self->fd);
+	self->page = page_map(self->fd, 0);
+	EXPECT_EQ(MAP_FAILED, self->page);
+	EXPECT_EQ(EINVAL, errno);
+	close(self->fd);
+
+	OPEN(&attr, 0, 0, 0);
+	EXPECT_FALSE(!!self->page->cap_user_time);
+#ifdef __powerpc__
+	EXPECT_FALSE(!!self->page->cap_user_rdpmc);
+	EXPECT_EQ(0, self->page->index);
+#endif
+}
+
+static void spin(void *arg)
+{
+	for (;;)
+		work(1000);
+}
+
+/* The contexts of parent and child may have changed places. */
+TEST_F(times, inherited_event_that_runs_elsewhere_is_read)
+{
+	struct perf_event_attr attr = instructions_attr();
+	const struct timespec moment = { .tv_nsec = 20000000 };
+	struct brackets b = {};
+	pid_t child;
+	int i;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "one CPU, nowhere to go");
+	attr.inherit = 1;
+	ASSERT_EQ(0, pin(0));
+	OPEN(&attr, 0, 0, 0);
+	child = start_child(spin, NULL);
+	ASSERT_LT(0, child);
+	for (i = 0; i < 30; i++)
+		sched_yield();
+	nanosleep(&moment, NULL);
+	ASSERT_EQ(0, pin(1));
+	EXPECT_TRUE(brackets_run(&b, user_reads() / 5, self->fd, self->page));
+	stop_child(child);
+#ifdef __powerpc__
+	EXPECT_EQ(0, b.direct);
+	EXPECT_BRACKETS(&b);
+#endif
+}
+
+TEST_F(times, software_event_has_no_counter)
+{
+	static const __u64 configs[] = {
+		PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK,
+		PERF_COUNT_SW_PAGE_FAULTS, PERF_COUNT_SW_DUMMY,
+	};
+	struct perf_event_attr attr;
+	unsigned int i, times;
+
+	for (i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
+		attr = user_attr(PERF_TYPE_SOFTWARE, configs[i]);
+		attr.sample_period = 100000;
+		OPEN(&attr, 0, -1, 1);
+		/* The timer moves on and may look like anything. */
+		for (times = 0; times < 200; times++) {
+			ASSERT_FALSE(!!self->page->cap_user_rdpmc);
+			ASSERT_EQ(0, self->page->index);
+			work(10000);
+			ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_RESET, 0));
+		}
+		page_unmap(self->page, 1);
+		close(self->fd);
+	}
+}
+
+/* Both on the clock of sched_clock(), whose last bits differ. */
+#define CLOCK_SLACK	8
+
+TEST_F(times, ticks_convert_to_the_time_of_a_sample)
+{
+	struct perf_event_attr attr = user_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+	struct { struct perf_event_header header; __u64 time; } sample;
+	size_t size = sysconf(_SC_PAGESIZE);
+	__u64 before, after;
+	char *ring, *mem;
+	int i;
+
+	attr.exclude_kernel = 0;
+	attr.sample_period = 1;
+	attr.sample_type = PERF_SAMPLE_TIME;
+	attr.disabled = 1;
+	OPEN(&attr, 0, -1, 1);
+	if (!self->page->cap_user_time_zero)
+		SKIP(return, "no cap_user_time_zero on this machine");
+	mem = mmap(NULL, 100 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, mem);
+	ring = (char *)self->page + size;
+	ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_ENABLE, 0));
+	for (i = 0; i < 100; i++) {
+		__u64 head = self->page->data_head;
+
+		before = clock_ticks();
+		*(volatile char *)(mem + i * size) = 1;
+		after = clock_ticks();
+		ASSERT_LT(head, self->page->data_head);
+		/* The last one, in case that the program had other faults before. */
+		head = self->page->data_head - sizeof(sample);
+		memcpy(&sample, ring + head % size, sizeof(sample));
+		ASSERT_EQ(PERF_RECORD_SAMPLE, sample.header.type);
+		ASSERT_LE(self->page->time_zero + page_scale(self->page, before),
+			  sample.time + CLOCK_SLACK);
+		ASSERT_GE(self->page->time_zero + page_scale(self->page, after) + CLOCK_SLACK,
+			  sample.time);
+	}
+}
+
+TEST_HARNESS_MAIN
