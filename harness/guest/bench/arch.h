@@ -12,6 +12,7 @@
 #define BENCH_ARCH_H
 
 #include <linux/types.h>
+#include <stdlib.h>
 
 #if defined(__x86_64__)
 

@@ -20,6 +20,8 @@
  *	Z1	perf is in use, the feature is not: 0.5 % or 8 instructions
  *	Z1w	as Z1, but page and slab state feed the row: 1 %
  *	G1..G6	of the feature: COST is at most LIMIT
+ *	R1..R3	of reads without a system call: COST is at most LIMIT
+ *	R4	what keeps a mapped page right: 1 %
  *	ref	to look at beside the others, not judged
  *
  * RESOLUTION is how far COST may be off: the clock may be coarser than an

@@ -10,12 +10,14 @@
 enum owner {
 	OWNER_NOBODY,
 	OWNER_BOTH,
+	OWNER_MAPPED,
 	OWNER_ONE,
 	OWNER_INHERITED,
 };
 
 static const char * const owner_name[] = {
 	[OWNER_BOTH]		= "own in both tasks",
+	[OWNER_MAPPED]		= "mapped in both tasks",
 	[OWNER_ONE]		= "in one task",
 	[OWNER_INHERITED]	= "inherited",
 };
@@ -58,8 +60,20 @@ static void measure_pair(struct pair *pair, int nr, bool hardware, enum owner ow
 	if (owner == OWNER_NOBODY)
 		report("Z0", cost, "ping-pong round trip");
 	else
-		report("Z1w", cost, "ping-pong round trip, %d %s %s", nr,
+		report(owner == OWNER_MAPPED ? "R4" : "Z1w", cost, "ping-pong round trip, %d %s %s", nr,
 		       hardware ? "hw" : "sw", owner_name[owner]);
+}
+
+/* Whoever opens events for both tasks; the mappings go with the task. */
+static void open_own(struct group *group, int nr, bool hardware, enum owner owner)
+{
+	int i;
+
+	if (owner == OWNER_INHERITED)
+		return;
+	group_open(group, nr, hardware, 0, false);
+	for (i = 0; owner == OWNER_MAPPED && i < group->nr; i++)
+		ring_map(group->fd[i], 0);
 }
 
 static void ping_pong(int nr, bool hardware, enum owner owner)
@@ -77,12 +91,12 @@ static void ping_pong(int nr, bool hardware, enum owner owner)
 		group_open(&group, nr, hardware, 0, true);
 	child = fork();
 	if (!child) {
-		if (owner == OWNER_BOTH)
-			group_open(&group, nr, hardware, 0, false);
+		if (owner == OWNER_BOTH || owner == OWNER_MAPPED)
+			open_own(&group, nr, hardware, owner);
 		echo(&pair);
 	}
-	if (owner == OWNER_BOTH || owner == OWNER_ONE)
-		group_open(&group, nr, hardware, 0, false);
+	if (owner != OWNER_NOBODY)
+		open_own(&group, nr, hardware, owner);
 	if (group.nr == nr)
 		measure_pair(&pair, nr, hardware, owner);
 	close(pair.to_child[1]);
@@ -110,4 +124,6 @@ void bench_switches(void)
 		return;
 	owners(1, true);
 	owners(4, true);
+	ping_pong(1, true, OWNER_MAPPED);
+	ping_pong(4, true, OWNER_MAPPED);
 }

@@ -65,7 +65,73 @@ static __u64 page_read_times(const struct perf_event_mmap_page *page,
 	return count;
 }
 
+/*
+ * The reader of samples/perf_events/self_read.c, without the times and with
+ * them. False where it would have to use read(2).
+ */
+static bool self_read(const struct perf_event_mmap_page *page, __u64 *count)
+{
+	__u32 seq, index, drop;
+
+	do {
+		seq = LOAD(page->lock);
+		page_barrier();
+		index = LOAD(page->index);
+		if (!page->cap_user_rdpmc || !index)
+			return false;
+		drop = 64 - LOAD(page->pmc_width);
+		*count = LOAD(page->offset) +
+			 ((__s64)(counter_register(index) << drop) >> drop);
+		page_barrier();
+	} while (LOAD(page->lock) != seq);
+	return true;
+}
+
+static bool self_read_times(const struct perf_event_mmap_page *page, __u64 *value)
+{
+	__u64 now, delta;
+	__u32 seq, index, drop;
+
+	do {
+		seq = LOAD(page->lock);
+		page_barrier();
+		index = LOAD(page->index);
+		if (!page->cap_user_rdpmc || !index)
+			return false;
+		drop = 64 - LOAD(page->pmc_width);
+		value[0] = LOAD(page->offset) +
+			   ((__s64)(counter_register(index) << drop) >> drop);
+		value[1] = LOAD(page->time_enabled);
+		value[2] = LOAD(page->time_running);
+		delta = 0;
+		if (page->cap_user_time) {
+			now = ticks();
+			delta = LOAD(page->time_offset) +
+				(now >> page->time_shift) * page->time_mult +
+				(((now & ((1ULL << page->time_shift) - 1)) *
+				  page->time_mult) >> page->time_shift);
+		}
+		page_barrier();
+	} while (LOAD(page->lock) != seq);
+	value[1] += delta;
+	value[2] += delta;
+	return true;
+}
+
 static __u64 sink;
+
+static void self_run(void *arg)
+{
+	self_read(arg, &sink);
+}
+
+static void self_times_run(void *arg)
+{
+	__u64 value[3];
+
+	if (self_read_times(arg, value))
+		sink = value[0] + value[1] + value[2];
+}
 
 static void page_run(void *arg)
 {
@@ -108,6 +174,71 @@ static void measure_page(const char *class, void (*run)(void *arg), void *arg,
 	report(class, measure(&op), "%s", operation);
 }
 
+/* What goes with a mapping: the page is kept right by the kernel. */
+static void toggle_run(void *arg)
+{
+	int fd = *(int *)arg;
+
+	call3(SYS_ioctl, fd, PERF_EVENT_IOC_DISABLE, 0);
+	call3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
+}
+
+static void read_run(void *arg)
+{
+	__u64 value[3 + ARRAY_SIZE(((struct group *)NULL)->fd)];
+
+	call3(SYS_read, *(int *)arg, (long)value, sizeof(value));
+}
+
+static struct cost times(struct cost cost, double by)
+{
+	return divided(cost, 1 / by);
+}
+
+static void mapped_toggle(void)
+{
+	int fd = perf_count(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, -1, 0, false);
+	const struct op op = { .run = toggle_run, .arg = &fd };
+	struct perf_event_mmap_page *page = ring_map(fd, 0);
+
+	if (page) {
+		report("R4", measure(&op), "ioctl DISABLE + ENABLE, hw event, mapped");
+		ring_unmap(page, 0);
+	}
+	close(fd);
+}
+
+static void self_reads(void)
+{
+	int fd = perf_count(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, -1,
+			    PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+			    false);
+	const struct op by_call = { .run = read_run, .arg = &fd };
+	struct perf_event_mmap_page *page = ring_map(fd, 0);
+	struct op op = { .arg = page, .batch = 1000, .rounds = 50 };
+	struct cost cost, call;
+	__u64 count;
+
+	if (!page)
+		goto out;
+	if (!self_read(page, &count)) {
+		report_absent("R1", EOPNOTSUPP, "self_read");
+		report_absent("R2", EOPNOTSUPP, "self_read with times");
+		goto unmap;
+	}
+	call = measure(&by_call);
+	op.run = self_run;
+	cost = measure(&op);
+	report_limit("R1", cost, 40, "self_read");
+	report_limit("R1", times(cost, 38), call.insn, "38 times self_read, against one read(2)");
+	op.run = self_times_run;
+	report_limit("R2", measure(&op), 60, "self_read with times");
+unmap:
+	ring_unmap(page, 0);
+out:
+	close(fd);
+}
+
 static void software_page(void)
 {
 	int fd = perf_software(PERF_COUNT_SW_PAGE_FAULTS);
@@ -142,6 +273,54 @@ out:
 	close(fd);
 }
 
+static void four_self_reads_run(void *arg)
+{
+	struct pages *pages = arg;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(pages->page); i++)
+		self_read(pages->page[i], &sink);
+}
+
+static void four_self_reads(void)
+{
+	struct op op = { .batch = 1000, .rounds = 50 };
+	struct pages pages = {};
+	struct cost cost, call;
+	struct group group;
+	bool direct = true;
+	__u64 count;
+	size_t i;
+
+	if (!group_open(&group, ARRAY_SIZE(pages.page), true,
+			PERF_FORMAT_GROUP, false))
+		return;
+	for (i = 0; i < ARRAY_SIZE(pages.page); i++)
+		pages.page[i] = ring_map(group.fd[i], 0);
+	for (i = 0; i < ARRAY_SIZE(pages.page); i++)
+		direct = direct && pages.page[i] && self_read(pages.page[i], &count);
+	if (direct) {
+		op.run = read_run;
+		op.arg = &group.fd[0];
+		op.batch = 100;
+		call = measure(&op);
+		op.run = four_self_reads_run;
+		op.arg = &pages;
+		op.batch = 1000;
+		cost = measure(&op);
+		report_limit("R3", cost, 160, "self_read of 4 hw events");
+		report_limit("R3", times(cost, 18), call.insn,
+			     "18 times self_read of 4 hw events, against one group read(2)");
+	} else {
+		report_absent("R3", EOPNOTSUPP, "self_read of 4 hw events");
+	}
+	for (i = 0; i < ARRAY_SIZE(pages.page); i++) {
+		if (pages.page[i])
+			ring_unmap(pages.page[i], 0);
+	}
+	group_close(&group);
+}
+
 static void four_hardware_pages(void)
 {
 	struct pages pages = {};
@@ -173,4 +352,7 @@ void bench_userpage(void)
 		return;
 	hardware_page();
 	four_hardware_pages();
+	self_reads();
+	four_self_reads();
+	mapped_toggle();
 }
