@@ -211,6 +211,9 @@ int main(void)
 	madvise(pages, NR_PAGES * 4096, MADV_NOHUGEPAGE);
 	sigaction(SIGILL, &action, NULL);
 	sigaction(SIGFPE, &action, NULL);
+	/* An event that is throttled loses samples, and on a slow host each would be. */
+	write_file("/proc/sys/kernel/perf_cpu_time_max_percent", "25");
+	write_file("/proc/sys/kernel/perf_event_max_sample_rate", "1000000");
 	write_file("/proc/sys/kernel/perf_cpu_time_max_percent", "0");
 	print_counts();
 	print_page();
