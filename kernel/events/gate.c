@@ -39,6 +39,7 @@
  *            Firing takes no lock.
  */
 
+#include <linux/bpf.h>
 #include <linux/perf_event.h>
 
 #include "internal.h"
@@ -50,23 +51,8 @@
 /* On while a gate exists, so that nobody else pays. Off is not urgent. */
 DEFINE_STATIC_KEY_DEFERRED_FALSE(perf_gate_key, HZ);
 
-/* pmu::pmu_enable() is at work on this CPU, although nothing counts it any more. */
-static DEFINE_PER_CPU(unsigned int, perf_gate_pmu_enabling);
-
-/**
- * __perf_gate_pmu_enable() - Let a PMU run, and firings know of it
- * @pmu:	PMU whose pmu_disable_count has become 0 on this CPU
- *
- * Context: As pmu::pmu_enable().
- */
-void __perf_gate_pmu_enable(struct pmu *pmu)
-{
-	this_cpu_inc(perf_gate_pmu_enabling);
-	barrier();
-	pmu->pmu_enable(pmu);
-	barrier();
-	this_cpu_dec(perf_gate_pmu_enabling);
-}
+/* How many sections between perf_gate_hold() and perf_gate_let_go() run here. */
+DEFINE_PER_CPU(unsigned int, perf_gate_held);
 
 /* The PMU may be read: the event is on this CPU and fully there. */
 static bool perf_gate_readable(struct perf_event *event)
@@ -76,11 +62,12 @@ static bool perf_gate_readable(struct perf_event *event)
 	/*
 	 * Between the update of ->oncpu and the end of pmu::add() or pmu::del()
 	 * the event has no counter. That section runs with the PMU disabled.
-	 * A driver may assign counters as late as in pmu::pmu_enable().
+	 * A driver may assign counters as late as in pmu::pmu_enable(). Who
+	 * reads an event moves its totals one after the other.
 	 */
 	return READ_ONCE(event->oncpu) == smp_processor_id() &&
 	       !*this_cpu_ptr(event->pmu->pmu_disable_count) &&
-	       !this_cpu_read(perf_gate_pmu_enabling);
+	       !this_cpu_read(perf_gate_held);
 }
 
 static __always_inline void
@@ -128,8 +115,8 @@ perf_gate_move(struct perf_gate *gate, struct perf_event *event, u64 time,
 }
 
 /*
- * The user page tells its reader where the counter is and what to add to it.
- * NMIs must not write it, they could interrupt a writer.
+ * The user page tells its reader where the counter is and what to add to it. An
+ * NMI leaves it alone, it could have interrupted a writer.
  */
 static __always_inline void
 perf_gate_update_userpage(struct perf_gate *gate, struct perf_event *event)
@@ -255,6 +242,12 @@ void perf_gate_work(struct irq_work *work)
 /* The core's own events only note that they are stopped. */
 static void perf_gate_kick_by_core(struct perf_gate *gate, u64 time)
 {
+	/* Their counts are right at any instant, their times are not. */
+	if (this_cpu_read(perf_gate_held) && READ_ONCE(gate->event->oncpu) >= 0) {
+		irq_work_queue(&gate->work);
+		return;
+	}
+
 	perf_gate_move(gate, gate->event, time, false);
 	if (gate->stops && READ_ONCE(gate->event->oncpu) >= 0)
 		perf_gate_steer(gate, perf_gate_readable(gate->event) ?
@@ -364,10 +357,12 @@ void __perf_gate_fire(struct perf_event *event, unsigned int pass)
 	struct perf_gate *gate = event->gate, *target;
 	bool direct = !irqs_disabled();
 	struct perf_gate_link *link;
+	unsigned int held;
 	u64 time;
 
 	guard(irqsave)();
 	guard(rcu)();
+	held = this_cpu_read(perf_gate_held);
 
 	if (event->state < PERF_EVENT_STATE_INACTIVE || !atomic_read(&gate->depth))
 		return;
@@ -381,7 +376,7 @@ void __perf_gate_fire(struct perf_event *event, unsigned int pass)
 		    !perf_gate_step(target, event, READ_ONCE(link->role)))
 			continue;
 
-		if (likely(target->counts_by_core)) {
+		if (likely(target->counts_by_core && !held)) {
 			perf_gate_move(target, target->event, time, false);
 			perf_gate_update_userpage(target, target->event);
 		} else {
@@ -398,7 +393,7 @@ void __perf_gate_fire(struct perf_event *event, unsigned int pass)
  */
 void __perf_gate_fire_throttled(struct perf_event *event)
 {
-	if (!event->prog)
+	if (!event->prog || event->prog->type != BPF_PROG_TYPE_PERF_EVENT)
 		perf_gate_fire(event, PERF_GATE_BEFORE | PERF_GATE_AFTER);
 }
 
@@ -423,26 +418,39 @@ int __perf_gate_sched_in(struct perf_event *event)
 	if (!gate->stops)
 		return PERF_EF_START;
 
-	/* Whatever changes this before the PMU is enabled queues irq_work. */
-	gate->stopped = perf_gate_wants_stop(gate);
+	/* Whatever changes this from here until the PMU is on queues irq_work. */
+	do {
+		gate->stopped = perf_gate_wants_stop(gate);
+		barrier();
+	} while (gate->stopped != perf_gate_wants_stop(gate));
+	gate->was_closed |= gate->stopped;
 	if (gate->aux)
 		event->hw.aux_paused = gate->stopped;
 
 	return gate->stopped && !gate->aux ? 0 : PERF_EF_START;
 }
 
+static bool perf_gate_keeps_stopped(struct perf_gate *gate)
+{
+	return gate && gate->stops && !gate->aux && READ_ONCE(gate->stopped);
+}
+
 /**
- * __perf_gate_keeps_stopped() - An event is not to be started
+ * __perf_gate_pmu_start() - Start an event unless its gate keeps it stopped
  * @event:	Event that the core stopped, or that was throttled
+ * @flags:	For pmu::start()
  *
  * Context: CPU of the event, interrupts off.
- * Return: True if its gate is closed and has stopped it for good.
  */
-bool __perf_gate_keeps_stopped(struct perf_event *event)
+void __perf_gate_pmu_start(struct perf_event *event, int flags)
 {
-	struct perf_gate *gate = event->gate;
+	if (perf_gate_keeps_stopped(event->gate))
+		return;
 
-	return gate && gate->stops && !gate->aux && READ_ONCE(gate->stopped);
+	event->pmu->start(event, flags);
+	/* An NMI closed it after the test and before the start. */
+	if (perf_gate_keeps_stopped(event->gate))
+		event->pmu->stop(event, PERF_EF_UPDATE);
 }
 
 /**

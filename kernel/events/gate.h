@@ -187,9 +187,17 @@ perf_gate_inside(const struct perf_gate_acct *acct, u64 total, u64 part)
 	return acct->open ? total - part : part;
 }
 
+/* A BPF program writes its samples, and nothing else happens to it. */
+static inline bool perf_gate_is_bpf_output(struct perf_event *event)
+{
+	return event->attr.type == PERF_TYPE_SOFTWARE &&
+	       event->attr.config == PERF_COUNT_SW_BPF_OUTPUT;
+}
+
 #ifdef CONFIG_PERF_EVENTS_GATE
 
 extern struct static_key_false_deferred perf_gate_key;
+DECLARE_PER_CPU(unsigned int, perf_gate_held);
 
 /* An event whose group leader is off is not active, so its own state will do. */
 static __always_inline u64 perf_gate_running(struct perf_event *event, u64 time)
@@ -204,9 +212,8 @@ static __always_inline u64 perf_gate_running(struct perf_event *event, u64 time)
 
 void __perf_gate_fire(struct perf_event *event, unsigned int pass);
 void __perf_gate_fire_throttled(struct perf_event *event);
-void __perf_gate_pmu_enable(struct pmu *pmu);
 int __perf_gate_sched_in(struct perf_event *event);
-bool __perf_gate_keeps_stopped(struct perf_event *event);
+void __perf_gate_pmu_start(struct perf_event *event, int flags);
 bool __perf_gate_aux_pause(struct perf_event *event, bool pause);
 bool __perf_gate_skips_tick(struct perf_event *event);
 void __perf_gate_reset(struct perf_event *event);
@@ -222,16 +229,18 @@ int perf_gate_values(struct perf_event *event, u64 read_format, u64 running,
 int perf_gate_read_values(struct perf_event *event, u64 read_format, u64 running,
 			  u64 *values);
 
-/* gate_link.c */
-extern struct mutex perf_gate_mutex;
-
-void __perf_gate_release(struct perf_event *event);
-void __perf_gate_sever(struct perf_event *event);
+/* gate_alloc.c */
 struct perf_gate *perf_gate_alloc(struct perf_event *event);
 struct perf_gate *perf_gate_alloc_nokey(struct perf_event *event, int depth);
 void perf_gate_free(struct perf_gate *gate);
 bool perf_gate_can_filter(struct perf_event *event);
 int perf_gate_init(struct perf_event *event);
+void __perf_gate_release(struct perf_event *event);
+
+/* gate_link.c */
+extern struct mutex perf_gate_mutex;
+
+void __perf_gate_sever(struct perf_event *event);
 void perf_gate_make_link(struct perf_gate *trigger, struct perf_gate *target,
 			 unsigned int role, struct perf_gate_link **spare);
 void perf_gate_unlink(struct perf_gate_link *link, unsigned int roles);
@@ -250,11 +259,9 @@ void __perf_gate_unpin(struct perf_event *event);
 void __perf_gate_sync_child(struct perf_event *child);
 void perf_gate_pin(struct perf_event *event);
 int perf_gate_prepare_children(struct perf_event *trigger,
-			       struct perf_event *target, unsigned int role,
+			       struct perf_event *target,
 			       struct list_head *spares);
-void perf_gate_link_children(struct perf_event *trigger,
-			     struct perf_event *target, unsigned int role,
-			     struct list_head *spares);
+void perf_gate_link_children(struct list_head *spares, unsigned int role);
 void __perf_gate_set_family(struct perf_event *target, bool open);
 void perf_gate_set_family(struct perf_event *target, bool open);
 
@@ -309,11 +316,13 @@ static __always_inline int perf_gate_sched_in(struct perf_event *event)
 	return PERF_EF_START;
 }
 
-/* The PMU of @event is not to be started, whatever somebody else stopped it for. */
-static __always_inline bool perf_gate_keeps_stopped(struct perf_event *event)
+/* Start @event, unless its gate keeps it stopped whatever it was stopped for. */
+static __always_inline void perf_gate_pmu_start(struct perf_event *event, int flags)
 {
-	return static_branch_unlikely(&perf_gate_key.key) &&
-	       __perf_gate_keeps_stopped(event);
+	if (static_branch_unlikely(&perf_gate_key.key))
+		__perf_gate_pmu_start(event, flags);
+	else
+		event->pmu->start(event, flags);
 }
 
 static __always_inline bool perf_gate_skips_tick(struct perf_event *event)
@@ -329,13 +338,37 @@ perf_gate_aux_pause(struct perf_event *event, bool pause)
 	       __perf_gate_aux_pause(event, pause);
 }
 
+/*
+ * Counts, times or counters of events on this CPU are in motion. A firing that
+ * interrupts this section leaves its targets to irq_work. Give the result to
+ * perf_gate_let_go(): the key may change in between.
+ */
+static __always_inline bool perf_gate_hold(void)
+{
+	if (!static_branch_unlikely(&perf_gate_key.key))
+		return false;
+
+	this_cpu_inc(perf_gate_held);
+	barrier();
+	return true;
+}
+
+static __always_inline void perf_gate_let_go(bool held)
+{
+	if (!held)
+		return;
+
+	barrier();
+	this_cpu_dec(perf_gate_held);
+}
+
 /* @pmu is to run, and a firing must not take it for running before it does. */
 static __always_inline void perf_gate_pmu_enable(struct pmu *pmu)
 {
-	if (static_branch_unlikely(&perf_gate_key.key))
-		__perf_gate_pmu_enable(pmu);
-	else
-		pmu->pmu_enable(pmu);
+	bool held = perf_gate_hold();
+
+	pmu->pmu_enable(pmu);
+	perf_gate_let_go(held);
 }
 
 static __always_inline u64 perf_gate_count(struct perf_event *event)
@@ -405,7 +438,7 @@ static inline void perf_gate_list_del(struct perf_event *event)
 /* @child is gone, but for its part in what its parent tells. */
 static inline void perf_gate_sync_child(struct perf_event *child)
 {
-	if (child->gate)
+	if (child->parent->gate)
 		__perf_gate_sync_child(child);
 }
 
@@ -416,7 +449,8 @@ static inline void perf_gate_fire_throttled(struct perf_event *event) { }
 static inline bool perf_gate_closed(struct perf_event *event) { return false; }
 static inline bool perf_gate_hides_index(struct perf_event *event) { return false; }
 static inline int perf_gate_sched_in(struct perf_event *event) { return PERF_EF_START; }
-static inline bool perf_gate_keeps_stopped(struct perf_event *event) { return false; }
+static inline bool perf_gate_hold(void) { return false; }
+static inline void perf_gate_let_go(bool held) { }
 static inline bool perf_gate_skips_tick(struct perf_event *event) { return false; }
 static inline void perf_gate_list_add(struct perf_event *event) { }
 static inline void perf_gate_list_del(struct perf_event *event) { }
@@ -427,6 +461,11 @@ static inline int perf_gate_init(struct perf_event *event) { return 0; }
 static inline void perf_gate_release(struct perf_event *event) { }
 static inline void perf_gate_sever(struct perf_event *event) { }
 static inline void perf_gate_free_rcu(struct perf_event *event) { }
+
+static inline void perf_gate_pmu_start(struct perf_event *event, int flags)
+{
+	event->pmu->start(event, flags);
+}
 
 static inline bool perf_gate_aux_pause(struct perf_event *event, bool pause)
 {

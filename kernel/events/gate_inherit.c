@@ -78,20 +78,31 @@ static void perf_gate_pin_function(struct perf_event *event,
 				   struct perf_cpu_context *cpuctx,
 				   struct perf_event_context *ctx, void *info)
 {
+	struct perf_gate *gate = event->gate;
+
 	if (event->attach_state & PERF_ATTACH_CONTEXT)
 		__perf_gate_pin(event);
+
+	/* Whoever has paused it until now has not asked the gate. */
+	if (gate->aux) {
+		gate->aux_request = event->hw.aux_paused;
+		gate->stopped = event->hw.aux_paused;
+	}
 }
 
 /**
- * perf_gate_pin() - Bind the context of an event that got a gate to its task
+ * perf_gate_pin() - Take an event that got a gate as it is on its CPU
  * @event:	The event
+ *
+ * If it is inherited by new tasks, its context is bound to its task from here on.
  *
  * Context: Process context. perf_event_context::mutex of the event held, or that
  *          of its parent's context and perf_event::child_mutex of its parent.
  */
 void perf_gate_pin(struct perf_event *event)
 {
-	if (event->attr.inherit && event->state > PERF_EVENT_STATE_EXIT)
+	if ((event->attr.inherit || has_aux(event)) &&
+	    event->state > PERF_EVENT_STATE_EXIT)
 		event_function_call(event, perf_gate_pin_function, NULL);
 }
 
@@ -117,10 +128,17 @@ int __perf_gate_inherit(struct perf_event *child, struct perf_event *source)
 	return child->gate ? 0 : -ENOMEM;
 }
 
-/* An inherited event that is there already gets a gate, which is open. */
+/*
+ * An inherited event that is there already gets a gate, which is open. Either
+ * nothing leaves the list of its parent, or its task does not run yet.
+ */
 static int perf_gate_ensure(struct perf_event *child)
 {
 	struct perf_gate *gate;
+
+	lockdep_assert_held(&perf_gate_mutex);
+	lockdep_assert(lockdep_is_held(&child->parent->child_mutex) ||
+		       lockdep_is_held(&child->ctx->mutex));
 
 	if (child->gate)
 		return 0;
@@ -168,6 +186,19 @@ static int perf_gate_inherit_from(struct perf_event *event)
 	return 0;
 }
 
+/* A parent of an event of @ctx has a gate. */
+static bool perf_gate_is_heir(struct perf_event_context *ctx)
+{
+	struct perf_event *event;
+
+	list_for_each_entry(event, &ctx->event_list, event_entry) {
+		if (READ_ONCE(event->parent->gate))
+			return true;
+	}
+
+	return false;
+}
+
 /**
  * __perf_gate_inherit_links() - Link the events of a new task as their parents are
  * @ctx:	Context of a task that does not run yet
@@ -182,6 +213,14 @@ int __perf_gate_inherit_links(struct perf_event_context *ctx)
 	int ret = 0;
 
 	guard(mutex)(&ctx->mutex);
+
+	/*
+	 * They are all on the lists of their parents, so whoever makes links from
+	 * here on finds them, and whoever did before has left a gate there.
+	 */
+	if (!perf_gate_is_heir(ctx))
+		return 0;
+
 	guard(mutex)(&perf_gate_mutex);
 
 	list_for_each_entry(event, &ctx->event_list, event_entry) {
@@ -225,8 +264,8 @@ static struct perf_event *perf_gate_partner(struct perf_event *trigger,
  * perf_gate_prepare_children() - Allocate what linking inherited events takes
  * @trigger:	The trigger
  * @target:	The target
- * @role:	Role that @trigger is to have
- * @spares:	Receives the links; empty if this fails
+ * @spares:	Receives a link for each pair, with perf_gate_link::trigger and
+ *		perf_gate_link::target; invalid if this fails
  *
  * Gates that inherited events get here are open.
  *
@@ -235,7 +274,7 @@ static struct perf_event *perf_gate_partner(struct perf_event *trigger,
  * Return: 0, -ENOMEM.
  */
 int perf_gate_prepare_children(struct perf_event *trigger,
-			       struct perf_event *target, unsigned int role,
+			       struct perf_event *target,
 			       struct list_head *spares)
 {
 	struct perf_event *child, *partner;
@@ -249,13 +288,16 @@ int perf_gate_prepare_children(struct perf_event *trigger,
 		if (!partner)
 			continue;
 
+		if (perf_gate_ensure(partner))
+			goto nomem;
+
 		spare = kzalloc(sizeof(*spare), GFP_KERNEL);
 		if (!spare)
 			goto nomem;
+		spare->trigger = partner->gate;
+		spare->target = child->gate;
 		list_add(&spare->node, spares);
-
-		if (perf_gate_ensure(partner))
-			goto nomem;
+		cond_resched();
 	}
 
 	return 0;
@@ -269,29 +311,19 @@ nomem:
 
 /**
  * perf_gate_link_children() - Link inherited events as their parents are
- * @trigger:	The trigger
- * @target:	The target
- * @role:	Role that @trigger has got
  * @spares:	From perf_gate_prepare_children()
+ * @role:	Role that the trigger has got
  *
  * Context: As perf_gate_prepare_children(), without any of the locks released
  *          since.
  */
-void perf_gate_link_children(struct perf_event *trigger,
-			     struct perf_event *target, unsigned int role,
-			     struct list_head *spares)
+void perf_gate_link_children(struct list_head *spares, unsigned int role)
 {
-	struct perf_event *child, *partner;
-	struct perf_gate_link *spare;
+	struct perf_gate_link *spare, *next;
 
-	list_for_each_entry(child, &target->child_list, child_list) {
-		partner = perf_gate_partner(trigger, child->ctx);
-		if (!partner)
-			continue;
-
-		spare = list_first_entry(spares, struct perf_gate_link, node);
+	list_for_each_entry_safe(spare, next, spares, node) {
 		list_del(&spare->node);
-		perf_gate_make_link(partner->gate, child->gate, role, &spare);
+		perf_gate_make_link(spare->trigger, spare->target, role, &spare);
 		kfree(spare);
 	}
 }

@@ -25,15 +25,21 @@
 u64 __perf_gate_count(struct perf_event *event)
 {
 	struct perf_gate *gate = event->gate;
-	const struct perf_gate_acct *acct;
+	struct perf_gate_acct acct;
 	unsigned int seq;
 	u64 count;
 
 	do {
 		seq = read_seqcount_latch(&gate->latch);
-		acct = &gate->acct[seq & 1];
-		count = perf_gate_inside(acct, local64_read(&event->count),
-					 acct->count);
+		acct = gate->acct[seq & 1];
+		/*
+		 * A total that is older than the account would make the window
+		 * smaller than nothing. Pairs with the barrier in
+		 * write_seqcount_latch_begin().
+		 */
+		smp_rmb();
+		count = perf_gate_inside(&acct, local64_read(&event->count),
+					 acct.count);
 	} while (read_seqcount_latch_retry(&gate->latch, seq));
 
 	return count;
@@ -43,7 +49,7 @@ u64 __perf_gate_count(struct perf_event *event)
 static u64 perf_gate_time(struct perf_event *event)
 {
 	struct perf_gate *gate = event->gate;
-	const struct perf_gate_acct *acct;
+	struct perf_gate_acct acct;
 	unsigned int seq;
 	u64 inside;
 
@@ -53,9 +59,11 @@ static u64 perf_gate_time(struct perf_event *event)
 	/* The clock of another CPU may still be behind the latest opening. */
 	do {
 		seq = read_seqcount_latch(&gate->latch);
-		acct = &gate->acct[seq & 1];
+		acct = gate->acct[seq & 1];
+		/* As in __perf_gate_count(). */
+		smp_rmb();
 		inside = perf_gate_running(event, perf_event_ctx_time(event));
-		inside = perf_gate_inside(acct, inside, acct->running);
+		inside = perf_gate_inside(&acct, inside, acct.running);
 	} while (read_seqcount_latch_retry(&gate->latch, seq));
 
 	return (s64)inside < 0 ? 0 : inside;

@@ -4,7 +4,6 @@
  */
 #define _GNU_SOURCE
 
-#include <cpuid.h>
 #include <sched.h>
 
 #include "../kselftest_harness.h"
@@ -166,15 +165,22 @@ TEST_F(x86_pmu_count, user_event_leaves_out_system_calls)
 	EXPECT_EQ(4 * 1000, gain_of_calls(self->fd, 1001) - once);
 }
 
-/* Reads all values of a group that has stopped. */
+/* Reads all values of a group that has stopped and has never waited for a counter. */
 static void group_read(struct __test_metadata *const _metadata, int leader, __u64 *values,
 		       unsigned int nr)
 {
-	__u64 buffer[8];
+	struct {
+		__u64	nr;
+		__u64	enabled;
+		__u64	running;
+		__u64	values[8];
+	} group;
 
-	ASSERT_EQ((nr + 1) * sizeof(__u64), read(leader, buffer, sizeof(buffer)));
-	ASSERT_EQ(nr, buffer[0]);
-	memcpy(values, buffer + 1, nr * sizeof(__u64));
+	ASSERT_EQ((nr + 3) * sizeof(__u64), read(leader, &group, sizeof(group)));
+	ASSERT_EQ(nr, group.nr);
+	ASSERT_LT(0, group.running);
+	ASSERT_EQ(group.enabled, group.running);
+	memcpy(values, group.values, nr * sizeof(__u64));
 }
 
 static int group_add(struct __test_metadata *const _metadata, struct perf_event_attr attr,
@@ -182,7 +188,8 @@ static int group_add(struct __test_metadata *const _metadata, struct perf_event_
 {
 	int fd;
 
-	attr.read_format = PERF_FORMAT_GROUP;
+	attr.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED |
+			   PERF_FORMAT_TOTAL_TIME_RUNNING;
 	attr.disabled = leader < 0;
 	fd = pmu_open(&attr, leader);
 	ASSERT_LE(0, fd) {
@@ -201,20 +208,14 @@ static void mixed_work(void)
 	}
 }
 
-/* Intel's have one switch for all counters, AMD's start and stop one by one. */
-static bool counters_have_one_switch(void)
-{
-	unsigned int eax, ebx, ecx, edx;
-
-	return __get_cpuid(0, &eax, &ebx, &ecx, &edx) && ebx == signature_INTEL_ebx;
-}
-
 TEST_F(x86_pmu_count, user_and_kernel_add_up)
 {
 	struct perf_event_attr attr = pmu_attr(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
 	int both, user, kernel;
 	__u64 values[3];
 
+	/* It would need one counter more. */
+	ASSERT_EQ(0, pmu_disable(self->fd));
 	attr.exclude_kernel = 0;
 	both = group_add(_metadata, attr, -1);
 	attr.exclude_kernel = 1;
@@ -241,6 +242,9 @@ TEST_F(x86_pmu_count, group_counts_the_same_work)
 	int fds[4], i;
 	__u64 values[4];
 
+	if (nr_instruction_counters() < 4)
+		SKIP(return, "the NMI watchdog holds one of the four counters");
+	ASSERT_EQ(0, pmu_disable(self->fd));
 	fds[0] = group_add(_metadata, instructions_attr(), -1);
 	for (i = 1; i < 4; i++)
 		fds[i] = group_add(_metadata, pmu_attr(PERF_TYPE_RAW, RAW_INSTRUCTIONS), fds[0]);
@@ -248,6 +252,7 @@ TEST_F(x86_pmu_count, group_counts_the_same_work)
 	mixed_work();
 	ASSERT_EQ(0, pmu_disable(fds[0]));
 	group_read(_metadata, fds[0], values, 4);
+	EXPECT_LT(2000000, values[0]);
 	for (i = 1; i < 4; i++)
 		EXPECT_EQ(values[0], values[i]);
 	for (i = 3; i >= 0; i--)
@@ -363,47 +368,6 @@ TEST_F(x86_pmu_count, other_tasks_are_not_counted)
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-}
-
-struct scaled_value {
-	__u64	value;
-	__u64	enabled;
-	__u64	running;
-};
-
-/*
- * Four counters, and a fifth for instructions alone at Intel: more events than
- * that take turns, and never count more together than the counters could.
- */
-TEST_F(x86_pmu_count, events_without_a_counter_take_turns)
-{
-	enum { NR_EVENTS = 10, NR_COUNTERS = 5 };
-	struct perf_event_attr attr = pmu_attr(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
-	struct scaled_value values[NR_EVENTS];
-	int fds[NR_EVENTS], i;
-	__u64 all, sum = 0;
-
-	ASSERT_EQ(0, pmu_disable(self->fd));
-	attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-	for (i = 0; i < NR_EVENTS; i++) {
-		fds[i] = pmu_open(&attr, -1);
-		ASSERT_LE(0, fds[i]);
-		ASSERT_EQ(0, pmu_enable(fds[i]));
-	}
-	for (all = 0; all < 500; all++)
-		work_loop(1000000);
-	for (i = 0; i < NR_EVENTS; i++)
-		ASSERT_EQ(0, pmu_disable(fds[i]));
-	for (i = 0; i < NR_EVENTS; i++) {
-		ASSERT_EQ(sizeof(values[i]), read(fds[i], &values[i], sizeof(values[i])));
-		EXPECT_LT(0, values[i].value);
-		EXPECT_GT(values[i].enabled, values[i].running);
-		EXPECT_GT(2000000 * all, values[i].value);
-		sum += values[i].value;
-		close(fds[i]);
-	}
-	EXPECT_GE(NR_COUNTERS * (2000000 * all + 100000), sum);
-	EXPECT_LE((NR_COUNTERS - 2) * 2000000 * all, sum);
 }
 
 TEST_HARNESS_MAIN

@@ -10,6 +10,7 @@
 #ifndef _X86_PMU_HELPERS_H
 #define _X86_PMU_HELPERS_H
 
+#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -115,13 +116,16 @@ static inline __u64 rdpmc(__u32 counter)
 	return low | (__u64)high << 32;
 }
 
+/* How often the kernel wrote to a page while page_read() read it. */
+static unsigned long nr_page_retries;
+
 /* What perf_event_mmap_page documents, without the time. */
 static inline __u64 page_read(const struct perf_event_mmap_page *page)
 {
 	__u32 seq, index;
 	__u64 count;
 
-	do {
+	for (;;) {
 		seq = __atomic_load_n(&page->lock, __ATOMIC_RELAXED);
 		asm volatile("" : : : "memory");
 		index = page->index;
@@ -132,8 +136,10 @@ static inline __u64 page_read(const struct perf_event_mmap_page *page)
 			count += (__s64)pmc >> (64 - page->pmc_width);
 		}
 		asm volatile("" : : : "memory");
-	} while (__atomic_load_n(&page->lock, __ATOMIC_RELAXED) != seq);
-	return count;
+		if (__atomic_load_n(&page->lock, __ATOMIC_RELAXED) == seq)
+			return count;
+		nr_page_retries++;
+	}
 }
 
 static inline struct perf_event_mmap_page *page_map(int fd, unsigned int nr_data)
@@ -156,6 +162,40 @@ static inline bool write_file(const char *path, const char *text)
 	done = write(fd, text, len) == len;
 	close(fd);
 	return done;
+}
+
+/* Reads a number from a file; -1 if there is none. */
+static inline long read_number(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[32] = "";
+	ssize_t len;
+
+	if (fd < 0)
+		return -1;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	return len > 0 ? atol(text) : -1;
+}
+
+/* Intel's have one switch for all counters, AMD's start and stop one by one. */
+static inline bool counters_have_one_switch(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	return __get_cpuid(0, &eax, &ebx, &ecx, &edx) && ebx == signature_INTEL_ebx;
+}
+
+#define NMI_WATCHDOG	"/proc/sys/kernel/nmi_watchdog"
+
+/*
+ * How many events can count instructions at the same time. Intel has a fixed
+ * counter for them beside four for any event. The NMI watchdog counts cycles,
+ * for which there is another fixed one; at AMD it takes one of the four.
+ */
+static inline int nr_instruction_counters(void)
+{
+	return counters_have_one_switch() ? 5 : 4 - (read_number(NMI_WATCHDOG) == 1);
 }
 
 /*

@@ -38,18 +38,38 @@ FIXTURE(x86_pmu_sample)
 	__u64 nr_irqs_off;
 	__u64 nr_late;
 	__u64 nr_other;
+	long watchdog;
+	long percent;
+	long rate;
 	int fd;
 };
+
+static void restore(const char *path, long number)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%ld", number);
+	if (number >= 0)
+		write_file(path, text);
+}
 
 FIXTURE_SETUP(x86_pmu_sample)
 {
 	self->fd = -1;
 	self->page = MAP_FAILED;
+	self->watchdog = -1;
+	self->percent = -1;
 	self->attr = instructions_attr();
 	self->attr.sample_period = 100000;
 	self->attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_READ;
 	if (pmu_setup(_metadata))
 		return;
+	self->watchdog = read_number(NMI_WATCHDOG);
+	self->percent = read_number(time_limit);
+	self->rate = read_number(rate_limit);
+	/* Its interrupts are no samples. */
+	if (self->watchdog > 0)
+		write_file(NMI_WATCHDOG, "0");
 	/*
 	 * An NMI takes long in an emulator, and throttled events lose samples.
 	 * Each overflow until now may have lowered the rate, and without limit of
@@ -65,8 +85,12 @@ FIXTURE_TEARDOWN(x86_pmu_sample)
 	if (self->page != MAP_FAILED)
 		munmap(self->page, (1 + RING_PAGES) * sysconf(_SC_PAGESIZE));
 	close(self->fd);
+	restore(NMI_WATCHDOG, self->watchdog);
+	if (self->percent < 0)
+		return;
 	write_file(time_limit, "25");
-	write_file(rate_limit, "100000");
+	restore(rate_limit, self->rate);
+	restore(time_limit, self->percent);
 }
 
 static void open_event(struct __test_metadata *const _metadata,
