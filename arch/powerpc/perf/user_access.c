@@ -68,16 +68,17 @@ static struct pmu *power_pmu;
 static void (*power_apply)(void *unused);
 static bool power_revocable;
 
-/* How user programs get from the timebase to the clock of the events. */
-static struct {
+/*
+ * What user pages say that seldom changes: the capabilities of events without
+ * and with a counter, and how to get from the timebase to the clock.
+ */
+static struct power_user_page {
+	u64 caps[2];
 	u64 zero;
 	u32 mult;
 	u16 shift;
 	bool exact;
-} power_clock;
-
-/* perf_event_mmap_page::capabilities of events without and with a counter. */
-static u64 power_caps[2];
+} power_page;
 
 /**
  * ppc_pmu_closed - MMCR0[PMCC] of a CPU that runs no event of a task
@@ -181,7 +182,37 @@ static u64 power_clock_zero(void)
 	u64 tb = get_tb();
 
 	return sched_clock_from_tb(tb) -
-	       mul_u64_u32_shr(tb, power_clock.mult, power_clock.shift);
+	       mul_u64_u32_shr(tb, power_page.mult, power_page.shift);
+}
+
+static __always_inline void
+power_update_userpage(struct perf_event *event,
+		      struct perf_event_mmap_page *userpg, u64 now, u64 zero)
+{
+	const struct power_user_page *page = &power_page;
+	bool counter = event->pmu == power_pmu &&
+		       event->hw.flags & PERF_EVENT_FLAG_USER_READ_CNT &&
+		       READ_ONCE(sysctl_perf_user_access) != USER_ACCESS_NEVER;
+
+	/* One address and one store of all bits: each context switch does this. */
+	OPTIMIZER_HIDE_VAR(page);
+	userpg->capabilities = page->caps[counter];
+	userpg->pmc_width = counter ? 64 : 0;
+	userpg->time_mult = page->mult;
+	userpg->time_shift = page->shift;
+	userpg->time_offset = zero - now;
+	userpg->time_zero = zero;
+	/* Samples of another clock cannot be compared with the timebase. */
+	if (unlikely(event->attr.use_clockid))
+		userpg->cap_user_time_zero = 0;
+}
+
+/* What 32 bits of the scale lose must not add up since boot. */
+static noinline void
+power_update_userpage_inexact(struct perf_event *event,
+			      struct perf_event_mmap_page *userpg, u64 now)
+{
+	power_update_userpage(event, userpg, now, power_clock_zero());
 }
 
 /**
@@ -200,25 +231,10 @@ static u64 power_clock_zero(void)
 void arch_perf_update_userpage(struct perf_event *event,
 			       struct perf_event_mmap_page *userpg, u64 now)
 {
-	bool counter = event->pmu == power_pmu &&
-		       event->hw.flags & PERF_EVENT_FLAG_USER_READ_CNT &&
-		       READ_ONCE(sysctl_perf_user_access) != USER_ACCESS_NEVER;
-	u64 zero = power_clock.zero;
-
-	/* One store for all of the bits, this is in each context switch. */
-	userpg->capabilities = power_caps[counter];
-	userpg->pmc_width = counter ? 64 : 0;
-
-	/* What 32 bits of the scale lose must not add up since boot. */
-	if (unlikely(!power_clock.exact))
-		zero = power_clock_zero();
-	userpg->time_mult = power_clock.mult;
-	userpg->time_shift = power_clock.shift;
-	userpg->time_offset = zero - now;
-	userpg->time_zero = zero;
-	/* Samples of another clock cannot be compared with the timebase. */
-	if (unlikely(event->attr.use_clockid))
-		userpg->cap_user_time_zero = 0;
+	if (likely(power_page.exact))
+		power_update_userpage(event, userpg, now, power_page.zero);
+	else
+		power_update_userpage_inexact(event, userpg, now);
 }
 
 #ifdef CONFIG_PPC_BOOK3S_64
@@ -341,9 +357,9 @@ static void __init power_user_init_caps(void)
 		.cap_user_time_zero	= 1,
 	};
 
-	power_caps[false] = page.capabilities;
+	power_page.caps[false] = page.capabilities;
 	page.cap_user_rdpmc = 1;
-	power_caps[true] = page.capabilities;
+	power_page.caps[true] = page.capabilities;
 }
 
 static int __init power_user_access_late_init(void)
@@ -351,9 +367,9 @@ static int __init power_user_access_late_init(void)
 	int ret;
 
 	power_user_init_caps();
-	power_clock.exact = sched_clock_tb_scale(&power_clock.mult,
-						 &power_clock.shift);
-	power_clock.zero = power_clock_zero();
+	power_page.exact = sched_clock_tb_scale(&power_page.mult,
+						&power_page.shift);
+	power_page.zero = power_clock_zero();
 	if (!power_pmu)
 		return 0;
 

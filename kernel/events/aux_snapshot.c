@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * PERF_EVENT_IOC_AUX_SNAPSHOT: what an overwritten AUX area holds right now.
+ *
+ * The head of an overwritten AUX area moves only when a transaction ends, and a
+ * transaction lasts for as long as the event runs. So the event is stopped on its
+ * CPU, with interrupts off, the head is taken, and the event is started again or
+ * disabled. Everything happens in one call to that CPU:
+ *
+ *	pmu::stop()	perf_aux_output_end() moves the head
+ *	head, time
+ *	pmu::start()	perf_aux_output_begin()
+ *	   or event_sched_out() for PERF_AUX_SNAPSHOT_DISABLE
+ *
+ * An event that does not run has ended its transaction, and the head is there. The
+ * children of an inherited event write to the AUX area of their parent, one at a
+ * time since the buffer is of one CPU: whoever runs is stopped.
+ *
+ * Locking: perf_event_context::mutex of the caller, then the child_mutex, so that
+ * children stay; mmap_mutex and aux_mutex, so that the buffer and its AUX area do.
+ */
+
+#include <linux/perf_event.h>
+#include <linux/uaccess.h>
+
+#include "internal.h"
+
+struct aux_snapshot {
+	struct perf_buffer	*rb;
+	u32			flags;
+	u64			head;
+	u64			time;
+	u64			wrapped;
+	bool			taken;
+};
+
+/* Has each byte of the area been written to? */
+static bool aux_wrapped(struct perf_buffer *rb, unsigned long head)
+{
+	return rb->aux_overwrite &&
+	       (rb->aux_wrapped || head - rb->aux_origin >= perf_aux_size(rb));
+}
+
+static void take(struct aux_snapshot *snap, struct perf_event *event)
+{
+	unsigned long head = READ_ONCE(snap->rb->aux_head);
+
+	snap->head = head;
+	snap->time = event->clock();
+	snap->wrapped = aux_wrapped(snap->rb, head);
+}
+
+/* On the event's CPU with interrupts off, or anywhere while its task is not running. */
+static void aux_snapshot_event(struct perf_event *event,
+			       struct perf_cpu_context *cpuctx,
+			       struct perf_event_context *ctx, void *info)
+{
+	bool disable = event->state > PERF_EVENT_STATE_OFF;
+	bool active = event->state == PERF_EVENT_STATE_ACTIVE;
+	struct aux_snapshot *snap = info;
+
+	disable &= !!(snap->flags & PERF_AUX_SNAPSHOT_DISABLE);
+
+	if (active) {
+		event->pmu->stop(event, PERF_EF_UPDATE);
+		take(snap, event);
+		snap->taken = true;
+	}
+
+	if (disable)
+		__perf_event_disable(event, cpuctx, ctx, NULL);
+	else if (active)
+		event->pmu->start(event, 0);
+}
+
+static int aux_snapshot_family(struct perf_event *event, struct aux_snapshot *snap)
+{
+	struct perf_event *child;
+	struct perf_buffer *rb;
+
+	guard(mutex)(&event->child_mutex);
+	guard(mutex)(&event->mmap_mutex);
+
+	rb = event->rb;
+	if (!rb)
+		return -EINVAL;
+
+	guard(mutex)(&rb->aux_mutex);
+
+	if (!rb_has_aux(rb))
+		return -EINVAL;
+
+	snap->rb = rb;
+	event_function_call(event, aux_snapshot_event, snap);
+	list_for_each_entry(child, &event->child_list, child_list)
+		event_function_call(child, aux_snapshot_event, snap);
+	if (!snap->taken)
+		take(snap, event);
+
+	return 0;
+}
+
+/**
+ * perf_aux_snapshot - Tell what an AUX area holds
+ * @event:	event with an AUX area
+ * @arg:	of the ioctl, read and written
+ *
+ * Context: Process, perf_event_context::mutex of @event is held.
+ * Return: 0, -EOPNOTSUPP if the PMU has no AUX area, -EINVAL for unknown flags, a
+ * size that is too small, or if no AUX area is mapped, -E2BIG for bytes behind the
+ * known ones that are not zero, or -EFAULT.
+ */
+long perf_aux_snapshot(struct perf_event *event,
+		       struct perf_event_aux_snapshot __user *arg)
+{
+	struct perf_event_aux_snapshot out = {};
+	struct aux_snapshot snap = {};
+	u32 size;
+	int ret;
+
+	lockdep_assert_held(&event->ctx->mutex);
+
+	if (!event->pmu->setup_aux)
+		return -EOPNOTSUPP;
+
+	if (get_user(size, &arg->size))
+		return -EFAULT;
+	if (size < sizeof(out) || size > PAGE_SIZE)
+		return -EINVAL;
+
+	ret = copy_struct_from_user(&out, sizeof(out), arg, size);
+	if (ret)
+		return ret;
+	if (out.flags & ~PERF_AUX_SNAPSHOT_DISABLE)
+		return -EINVAL;
+
+	snap.flags = out.flags;
+	ret = aux_snapshot_family(event, &snap);
+	if (ret)
+		return ret;
+
+	out.size = sizeof(out);
+	out.head = snap.head;
+	out.time = snap.time;
+	out.wrapped = snap.wrapped;
+	return copy_to_user(arg, &out, sizeof(out)) ? -EFAULT : 0;
+}

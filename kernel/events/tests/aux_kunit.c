@@ -1,0 +1,626 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of the AUX area: the transactions of a driver, what they leave in the
+ * data buffer, and the allocation.
+ */
+
+#include <kunit/test.h>
+#include <linux/irq_work.h>
+#include <linux/mm.h>
+#include <linux/perf_event.h>
+#include <linux/slab.h>
+
+#include "../internal.h"
+
+#define EVENT_ID	815
+#define DATA_PAGES	1
+#define AUX_PAGES	4
+#define AUX_SIZE	(AUX_PAGES * PAGE_SIZE)
+#define AUX_PGOFF	8
+
+struct aux_test {
+	struct perf_event		event;
+	struct pmu			pmu;
+	struct perf_buffer		*rb;
+	struct perf_output_handle	handle;
+	unsigned int			wakeups;
+	unsigned int			disables;
+	bool				setup_fails;
+	bool				alive;
+	u64				read;
+};
+
+/* Of struct perf_event::clock, which has no argument. */
+static u64 test_time;
+
+static u64 test_clock(void)
+{
+	return test_time;
+}
+
+/* setup_aux() gets an event, free_aux() what setup_aux() returned. */
+static void *test_setup_aux(struct perf_event *event, void **pages, int nr_pages,
+			    bool overwrite)
+{
+	struct aux_test *aux = container_of(event, struct aux_test, event);
+
+	if (aux->setup_fails)
+		return NULL;
+	aux->alive = true;
+	return aux;
+}
+
+static void test_free_aux(void *priv)
+{
+	struct aux_test *aux = priv;
+
+	aux->alive = false;
+}
+
+static void count_wakeup(struct irq_work *work)
+{
+	struct perf_event *event = container_of(work, struct perf_event, pending_irq);
+
+	container_of(event, struct aux_test, event)->wakeups++;
+}
+
+static void count_disable(struct irq_work *work)
+{
+	struct perf_event *event = container_of(work, struct perf_event, pending_disable_irq);
+
+	container_of(event, struct aux_test, event)->disables++;
+}
+
+static int aux_test_init(struct kunit *test)
+{
+	struct aux_test *aux = kunit_kzalloc(test, sizeof(*aux), GFP_KERNEL);
+
+	if (!aux)
+		return -ENOMEM;
+
+	aux->pmu.setup_aux = test_setup_aux;
+	aux->pmu.free_aux = test_free_aux;
+	aux->event.pmu = &aux->pmu;
+	aux->event.id = EVENT_ID;
+	aux->event.cpu = -1;
+	aux->event.clock = test_clock;
+	init_irq_work(&aux->event.pending_irq, count_wakeup);
+	init_irq_work(&aux->event.pending_disable_irq, count_disable);
+	test_time = 1000;
+
+	aux->rb = rb_alloc(DATA_PAGES, 0, -1, RING_BUFFER_WRITABLE);
+	if (!aux->rb)
+		return -ENOMEM;
+	rcu_assign_pointer(aux->event.rb, aux->rb);
+	test->priv = aux;
+	return 0;
+}
+
+static void settle(struct aux_test *aux)
+{
+	irq_work_sync(&aux->event.pending_irq);
+	irq_work_sync(&aux->event.pending_disable_irq);
+}
+
+static void aux_test_exit(struct kunit *test)
+{
+	struct aux_test *aux = test->priv;
+
+	if (!aux)
+		return;
+	settle(aux);
+	RCU_INIT_POINTER(aux->event.rb, NULL);
+	if (rb_has_aux(aux->rb))
+		rb_free_aux(aux->rb);
+	rb_free(aux->rb);
+}
+
+static int aux_alloc(struct aux_test *aux, int nr_pages, long watermark, int flags)
+{
+	int ret;
+
+	ret = rb_alloc_aux(aux->rb, &aux->event, AUX_PGOFF, nr_pages, watermark, flags);
+	if (!ret)
+		atomic_set(&aux->rb->aux_mmap_count, 1);
+	return ret;
+}
+
+/* An area of four pages. */
+static struct aux_test *aux_make(struct kunit *test, long watermark, int flags)
+{
+	struct aux_test *aux = test->priv;
+
+	KUNIT_ASSERT_EQ(test, aux_alloc(aux, AUX_PAGES, watermark, flags), 0);
+	return aux;
+}
+
+static void *aux_begin(struct aux_test *aux)
+{
+	return perf_aux_output_begin(&aux->handle, &aux->event);
+}
+
+static void aux_end(struct aux_test *aux, unsigned long size)
+{
+	perf_aux_output_end(&aux->handle, size);
+}
+
+static u64 aux_head(struct aux_test *aux)
+{
+	return READ_ONCE(aux->rb->user_page->aux_head);
+}
+
+static void aux_set_tail(struct aux_test *aux, u64 tail)
+{
+	WRITE_ONCE(aux->rb->user_page->aux_tail, tail);
+}
+
+/* The next record of the data buffer, NULL if there is none. */
+static const u64 *next_record(struct aux_test *aux, u32 type, u16 size)
+{
+	const struct perf_event_header *header;
+
+	if (aux->read == READ_ONCE(aux->rb->user_page->data_head))
+		return NULL;
+	header = aux->rb->data_pages[0] + aux->read;
+	if (header->type != type || header->size != size)
+		return NULL;
+	aux->read += size;
+	WRITE_ONCE(aux->rb->user_page->data_tail, aux->read);
+	return (const u64 *)(header + 1);
+}
+
+static void expect_no_record(struct kunit *test, struct aux_test *aux)
+{
+	KUNIT_EXPECT_EQ(test, READ_ONCE(aux->rb->user_page->data_head), aux->read);
+}
+
+static void expect_aux_record(struct kunit *test, struct aux_test *aux, u64 offset,
+			      u64 size, u64 flags)
+{
+	const u64 *record = next_record(aux, PERF_RECORD_AUX, 32);
+
+	KUNIT_ASSERT_NOT_NULL(test, record);
+	KUNIT_EXPECT_EQ(test, record[0], offset);
+	KUNIT_EXPECT_EQ(test, record[1], size);
+	KUNIT_EXPECT_EQ(test, record[2], flags);
+}
+
+static void begin_needs_an_area_that_is_mapped(struct kunit *test)
+{
+	struct aux_test *aux = test->priv;
+
+	KUNIT_EXPECT_NULL(test, aux_begin(aux));
+	KUNIT_EXPECT_NULL(test, perf_get_aux(&aux->handle));
+	aux_make(test, 0, RING_BUFFER_WRITABLE);
+	atomic_set(&aux->rb->aux_mmap_count, 0);
+	KUNIT_EXPECT_NULL(test, aux_begin(aux));
+	atomic_set(&aux->rb->aux_mmap_count, 1);
+	KUNIT_EXPECT_PTR_EQ(test, aux_begin(aux), (void *)aux);
+	KUNIT_EXPECT_PTR_EQ(test, perf_get_aux(&aux->handle), (void *)aux);
+	aux_end(aux, 0);
+	KUNIT_EXPECT_EQ(test, refcount_read(&aux->rb->refcount), 1);
+	KUNIT_EXPECT_EQ(test, refcount_read(&aux->rb->aux_refcount), 1);
+}
+
+static void begin_grants_the_room_up_to_the_tail(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	KUNIT_EXPECT_EQ(test, aux->handle.head, 0);
+	KUNIT_EXPECT_EQ(test, aux->handle.size, AUX_SIZE - 1);
+	aux_end(aux, 3 * PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, aux_head(aux), 3 * PAGE_SIZE);
+
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	KUNIT_EXPECT_EQ(test, aux->handle.head, 3 * PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, aux->handle.size, PAGE_SIZE - 1);
+	aux_end(aux, 0);
+
+	aux_set_tail(aux, 2 * PAGE_SIZE);
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	KUNIT_EXPECT_EQ(test, aux->handle.size, 3 * PAGE_SIZE - 1);
+	aux_end(aux, 0);
+}
+
+static void tail_beyond_the_area_grants_nothing(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+	static const long tails[] = { 1, 100 * AUX_SIZE, -1, LONG_MIN };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(tails); i++) {
+		aux_set_tail(aux, tails[i]);
+		if (aux_begin(aux)) {
+			KUNIT_EXPECT_LT(test, aux->handle.size, AUX_SIZE);
+			aux_end(aux, 0);
+		}
+		settle(aux);
+		aux->event.pending_disable = 0;
+	}
+}
+
+static void end_writes_a_record(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux_end(aux, 100);
+	expect_aux_record(test, aux, 0, 100, 0);
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	perf_aux_output_flag(&aux->handle, PERF_AUX_FLAG_PARTIAL);
+	perf_aux_output_flag(&aux->handle, PERF_AUX_FLAG_COLLISION);
+	aux_end(aux, 28);
+	expect_aux_record(test, aux, 100, 28, PERF_AUX_FLAG_PARTIAL | PERF_AUX_FLAG_COLLISION);
+	KUNIT_EXPECT_EQ(test, aux_head(aux), 128);
+	expect_no_record(test, aux);
+}
+
+static void flags_do_not_outlive_the_transaction(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	perf_aux_output_flag(&aux->handle, PERF_AUX_FLAG_PARTIAL);
+	aux_end(aux, 8);
+	expect_aux_record(test, aux, 0, 8, PERF_AUX_FLAG_PARTIAL);
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux_end(aux, 8);
+	expect_aux_record(test, aux, 8, 8, 0);
+}
+
+static void empty_transaction_is_silent(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux_end(aux, 0);
+	expect_no_record(test, aux);
+	/* The format of the data says nothing without data. */
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	perf_aux_output_flag(&aux->handle, PERF_AUX_FLAG_CORESIGHT_FORMAT_RAW);
+	aux_end(aux, 0);
+	expect_no_record(test, aux);
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	perf_aux_output_flag(&aux->handle, PERF_AUX_FLAG_PARTIAL);
+	aux_end(aux, 0);
+	expect_aux_record(test, aux, 0, 0, PERF_AUX_FLAG_PARTIAL);
+}
+
+static void truncated_end_disables_the_event(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	perf_aux_output_flag(&aux->handle, PERF_AUX_FLAG_TRUNCATED);
+	aux_end(aux, 8);
+	settle(aux);
+	KUNIT_EXPECT_EQ(test, aux->disables, 1);
+	KUNIT_EXPECT_EQ(test, aux->wakeups, 1);
+	KUNIT_EXPECT_EQ(test, aux->event.pending_disable, 1);
+	expect_aux_record(test, aux, 0, 8, PERF_AUX_FLAG_TRUNCATED);
+}
+
+static void begin_without_room_disables_the_event(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux_end(aux, AUX_SIZE - 1);
+	settle(aux);
+	KUNIT_EXPECT_EQ(test, aux->disables, 0);
+	aux->wakeups = 0;
+
+	KUNIT_EXPECT_NULL(test, aux_begin(aux));
+	settle(aux);
+	KUNIT_EXPECT_EQ(test, aux->disables, 1);
+	KUNIT_EXPECT_EQ(test, aux->wakeups, 1);
+	KUNIT_EXPECT_EQ(test, aux->event.pending_disable, 1);
+	KUNIT_EXPECT_EQ(test, aux->rb->aux_nest, 0);
+	KUNIT_EXPECT_EQ(test, refcount_read(&aux->rb->aux_refcount), 1);
+
+	aux->event.pending_disable = 0;
+	aux_set_tail(aux, PAGE_SIZE);
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	KUNIT_EXPECT_EQ(test, aux->handle.size, PAGE_SIZE);
+	aux_end(aux, 0);
+}
+
+static void wakeup_comes_at_the_watermark(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, PAGE_SIZE, RING_BUFFER_WRITABLE);
+
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	KUNIT_EXPECT_EQ(test, aux->handle.wakeup, PAGE_SIZE);
+	aux_end(aux, PAGE_SIZE - 8);
+	settle(aux);
+	KUNIT_EXPECT_EQ(test, aux->wakeups, 0);
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux_end(aux, 8);
+	settle(aux);
+	KUNIT_EXPECT_EQ(test, aux->wakeups, 1);
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	KUNIT_EXPECT_EQ(test, aux->handle.wakeup, 2 * PAGE_SIZE);
+	aux_end(aux, 0);
+}
+
+static void default_watermark_is_half_of_the_area(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+
+	KUNIT_EXPECT_EQ(test, aux->rb->aux_watermark, AUX_SIZE / 2);
+}
+
+static void skip_moves_the_head_without_a_record(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, PAGE_SIZE, RING_BUFFER_WRITABLE);
+
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	KUNIT_EXPECT_EQ(test, perf_aux_output_skip(&aux->handle, AUX_SIZE), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, perf_aux_output_skip(&aux->handle, 64), 0);
+	KUNIT_EXPECT_EQ(test, aux->handle.head, 64);
+	KUNIT_EXPECT_EQ(test, aux->handle.size, AUX_SIZE - 1 - 64);
+	KUNIT_EXPECT_EQ(test, aux_head(aux), 64);
+	KUNIT_EXPECT_EQ(test, perf_aux_output_skip(&aux->handle, PAGE_SIZE), 0);
+	settle(aux);
+	KUNIT_EXPECT_EQ(test, aux->wakeups, 1);
+	KUNIT_EXPECT_EQ(test, aux->handle.wakeup, 2 * PAGE_SIZE);
+	aux_end(aux, 8);
+	expect_aux_record(test, aux, PAGE_SIZE + 64, 8, 0);
+}
+
+static void overwritten_area_takes_the_drivers_head(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, 0);
+
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	KUNIT_EXPECT_EQ(test, aux->handle.size, 0);
+	aux->handle.head = 10 * AUX_SIZE + 24;
+	aux_end(aux, 0);
+	KUNIT_EXPECT_EQ(test, aux_head(aux), 10 * AUX_SIZE + 24);
+	expect_no_record(test, aux);
+	settle(aux);
+	KUNIT_EXPECT_EQ(test, aux->wakeups, 0);
+	KUNIT_EXPECT_EQ(test, aux->rb->aux_wrapped, 0);
+
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	KUNIT_EXPECT_EQ(test, aux->handle.head, 10 * AUX_SIZE + 24);
+	aux->handle.head = 16;
+	aux_end(aux, AUX_SIZE);
+	expect_aux_record(test, aux, 16, AUX_SIZE, PERF_AUX_FLAG_OVERWRITE);
+	KUNIT_EXPECT_EQ(test, aux->rb->aux_wrapped, 1);
+}
+
+static void copy_follows_the_wrap(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+	struct perf_output_handle to;
+	struct perf_sample_data data;
+	unsigned long from = 9 * AUX_SIZE - 16;
+	u64 *words;
+
+	*(u64 *)(aux->rb->aux_pages[AUX_PAGES - 1] + PAGE_SIZE - 16) = 1;
+	*(u64 *)(aux->rb->aux_pages[AUX_PAGES - 1] + PAGE_SIZE - 8) = 2;
+	*(u64 *)aux->rb->aux_pages[0] = 3;
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	KUNIT_ASSERT_EQ(test, perf_output_begin(&to, &data, &aux->event, 24), 0);
+	KUNIT_EXPECT_EQ(test, perf_output_copy_aux(&aux->handle, &to, from, from + 24), 24);
+	perf_output_end(&to);
+	aux_end(aux, 0);
+	words = aux->rb->data_pages[0];
+	KUNIT_EXPECT_EQ(test, words[0], 1);
+	KUNIT_EXPECT_EQ(test, words[1], 2);
+	KUNIT_EXPECT_EQ(test, words[2], 3);
+}
+
+/* The mask of an area beyond the reach of an int. */
+static void size_of_a_large_area_is_no_int(struct kunit *test)
+{
+	struct aux_test *aux = test->priv;
+
+	aux->rb->aux_nr_pages = 1 << (32 - PAGE_SHIFT);
+	KUNIT_EXPECT_EQ(test, (u64)perf_aux_size(aux->rb), 1ULL << 32);
+	aux->rb->aux_nr_pages = 0;
+}
+
+static void area_without_scatter_gather_is_one_chunk(struct kunit *test)
+{
+	struct aux_test *aux = test->priv;
+	int i, ret;
+
+	aux->pmu.capabilities = PERF_PMU_CAP_AUX_NO_SG;
+	ret = aux_alloc(aux, 8, 0, 0);
+	if (ret == -ENOMEM)
+		kunit_skip(test, "no eight pages in a row");
+	KUNIT_ASSERT_EQ(test, ret, 0);
+	KUNIT_EXPECT_EQ(test, page_private(virt_to_page(aux->rb->aux_pages[0])), 3);
+	for (i = 1; i < 8; i++)
+		KUNIT_EXPECT_PTR_EQ(test, aux->rb->aux_pages[i],
+				    aux->rb->aux_pages[0] + i * PAGE_SIZE);
+}
+
+static void large_chunks_follow_the_watermark(struct kunit *test)
+{
+	struct aux_test *aux = test->priv;
+
+	aux->pmu.capabilities = PERF_PMU_CAP_AUX_PREFER_LARGE;
+	KUNIT_ASSERT_EQ(test, aux_alloc(aux, 8, 2 * PAGE_SIZE, RING_BUFFER_WRITABLE), 0);
+	KUNIT_EXPECT_LE(test, page_private(virt_to_page(aux->rb->aux_pages[0])), 1);
+}
+
+static void failed_setup_leaves_nothing(struct kunit *test)
+{
+	struct aux_test *aux = test->priv;
+
+	aux->setup_fails = true;
+	KUNIT_EXPECT_EQ(test, aux_alloc(aux, AUX_PAGES, 0, 0), -ENOMEM);
+	KUNIT_EXPECT_FALSE(test, rb_has_aux(aux->rb));
+	KUNIT_EXPECT_NULL(test, aux->rb->aux_pages);
+	KUNIT_EXPECT_NULL(test, aux_begin(aux));
+	aux->setup_fails = false;
+	KUNIT_EXPECT_EQ(test, aux_alloc(aux, AUX_PAGES, 0, 0), 0);
+	KUNIT_EXPECT_TRUE(test, aux->alive);
+}
+
+static void last_reference_frees_the_area(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, 0);
+
+	rb_free_aux(aux->rb);
+	KUNIT_EXPECT_FALSE(test, aux->alive);
+	KUNIT_EXPECT_FALSE(test, rb_has_aux(aux->rb));
+}
+
+static void area_beyond_the_memory_is_refused(struct kunit *test)
+{
+	struct aux_test *aux = test->priv;
+
+	KUNIT_EXPECT_EQ(test, aux_alloc(aux, 1 << 30, 0, 0), -ENOMEM);
+	aux->pmu.capabilities = PERF_PMU_CAP_AUX_LARGE;
+	KUNIT_EXPECT_EQ(test, aux_alloc(aux, 1 << 30, 0, 0), -ENOMEM);
+	KUNIT_EXPECT_EQ(test, aux_alloc(aux, 0, 0, 0), -EINVAL);
+	KUNIT_EXPECT_EQ(test, aux_alloc(aux, -1, 0, 0), -EINVAL);
+	aux->pmu.setup_aux = NULL;
+	KUNIT_EXPECT_EQ(test, aux_alloc(aux, 4, 0, 0), -EOPNOTSUPP);
+}
+
+/* Fills the area, and finds no room @times. */
+static void run_full(struct kunit *test, struct aux_test *aux, int times)
+{
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux_end(aux, aux->handle.size);
+	KUNIT_ASSERT_NOT_NULL(test, next_record(aux, PERF_RECORD_AUX, 32));
+	while (times--) {
+		KUNIT_ASSERT_NULL(test, aux_begin(aux));
+		settle(aux);
+		KUNIT_EXPECT_EQ(test, aux->event.pending_disable, 1);
+		/* What the irq_work of a real event does. */
+		aux->event.pending_disable = 0;
+		test_time += 100;
+	}
+}
+
+static void stop_is_told_when_it_goes_on(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+	const u64 *record;
+
+	aux->event.attr.aux_lost = 1;
+	run_full(test, aux, 3);
+	expect_no_record(test, aux);
+	aux_set_tail(aux, AUX_SIZE - 1);
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	record = next_record(aux, PERF_RECORD_AUX_LOST, 48);
+	KUNIT_ASSERT_NOT_NULL(test, record);
+	KUNIT_EXPECT_EQ(test, record[0], EVENT_ID);
+	KUNIT_EXPECT_EQ(test, record[1], AUX_SIZE - 1);
+	KUNIT_EXPECT_EQ(test, record[2], 1000);
+	KUNIT_EXPECT_EQ(test, record[3], 1300);
+	KUNIT_EXPECT_EQ(test, record[4], 3);
+	aux_end(aux, 0);
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux_end(aux, 0);
+	expect_no_record(test, aux);
+}
+
+static void stop_is_not_told_unless_asked_for(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+
+	run_full(test, aux, 1);
+	aux_set_tail(aux, AUX_SIZE - 1);
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux_end(aux, 0);
+	expect_no_record(test, aux);
+}
+
+/* A driver begins anew in the interrupt that has truncated. */
+static void start_before_the_disabling_is_none(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+	const u64 *record;
+
+	aux->event.attr.aux_lost = 1;
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	perf_aux_output_flag(&aux->handle, PERF_AUX_FLAG_TRUNCATED);
+	aux_end(aux, 64);
+	expect_aux_record(test, aux, 0, 64, PERF_AUX_FLAG_TRUNCATED);
+	test_time += 10;
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux_end(aux, 0);
+	expect_no_record(test, aux);
+
+	settle(aux);
+	aux->event.pending_disable = 0;
+	test_time += 990;
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux_end(aux, 0);
+	record = next_record(aux, PERF_RECORD_AUX_LOST, 48);
+	KUNIT_ASSERT_NOT_NULL(test, record);
+	KUNIT_EXPECT_EQ(test, record[1], 64);
+	KUNIT_EXPECT_EQ(test, record[3] - record[2], 1000);
+	KUNIT_EXPECT_EQ(test, record[4], 1);
+}
+
+static void stop_that_finds_no_room_is_told_later(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+	const u64 *record;
+
+	aux->event.attr.aux_lost = 1;
+	run_full(test, aux, 1);
+	rb_toggle_paused(aux->rb, true);
+	aux_set_tail(aux, AUX_SIZE - 1);
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux_end(aux, 0);
+	expect_no_record(test, aux);
+
+	rb_toggle_paused(aux->rb, false);
+	local_set(&aux->rb->lost, 0);
+	test_time = 5000;
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux_end(aux, 0);
+	record = next_record(aux, PERF_RECORD_AUX_LOST, 48);
+	KUNIT_ASSERT_NOT_NULL(test, record);
+	KUNIT_EXPECT_EQ(test, record[2], 1000);
+	KUNIT_EXPECT_EQ(test, record[3], 5000);
+}
+
+static struct kunit_case aux_cases[] = {
+	KUNIT_CASE(begin_needs_an_area_that_is_mapped),
+	KUNIT_CASE(begin_grants_the_room_up_to_the_tail),
+	KUNIT_CASE(tail_beyond_the_area_grants_nothing),
+	KUNIT_CASE(end_writes_a_record),
+	KUNIT_CASE(flags_do_not_outlive_the_transaction),
+	KUNIT_CASE(empty_transaction_is_silent),
+	KUNIT_CASE(truncated_end_disables_the_event),
+	KUNIT_CASE(begin_without_room_disables_the_event),
+	KUNIT_CASE(wakeup_comes_at_the_watermark),
+	KUNIT_CASE(default_watermark_is_half_of_the_area),
+	KUNIT_CASE(skip_moves_the_head_without_a_record),
+	KUNIT_CASE(overwritten_area_takes_the_drivers_head),
+	KUNIT_CASE(copy_follows_the_wrap),
+	KUNIT_CASE(size_of_a_large_area_is_no_int),
+	KUNIT_CASE(area_without_scatter_gather_is_one_chunk),
+	KUNIT_CASE(large_chunks_follow_the_watermark),
+	KUNIT_CASE(failed_setup_leaves_nothing),
+	KUNIT_CASE(last_reference_frees_the_area),
+	KUNIT_CASE(area_beyond_the_memory_is_refused),
+	KUNIT_CASE(stop_is_told_when_it_goes_on),
+	KUNIT_CASE(stop_is_not_told_unless_asked_for),
+	KUNIT_CASE(start_before_the_disabling_is_none),
+	KUNIT_CASE(stop_that_finds_no_room_is_told_later),
+	{}
+};
+
+static struct kunit_suite aux_suite = {
+	.name		= "perf_aux",
+	.init		= aux_test_init,
+	.exit		= aux_test_exit,
+	.test_cases	= aux_cases,
+};
+
+kunit_test_suite(aux_suite);
+
+MODULE_DESCRIPTION("KUnit tests of the perf AUX area");
+MODULE_LICENSE("GPL");

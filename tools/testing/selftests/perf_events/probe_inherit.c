@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf selftests - kprobe and uprobe events that are inherited
+ *
+ * Such an event names its function or file by a pointer, which is good for the
+ * system call that opens it. A fork later on, in a program that knows nothing of
+ * it, has to do without.
+ */
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "../kselftest_harness.h"
+
+FIXTURE(probe_inherit)
+{
+	int fd;
+};
+
+FIXTURE_VARIANT(probe_inherit)
+{
+	const char *pmu;
+	bool at_return;
+};
+
+FIXTURE_VARIANT_ADD(probe_inherit, uprobe) {
+	.pmu = "uprobe",
+};
+
+FIXTURE_VARIANT_ADD(probe_inherit, uretprobe) {
+	.pmu = "uprobe",
+	.at_return = true,
+};
+
+FIXTURE_VARIANT_ADD(probe_inherit, kprobe) {
+	.pmu = "kprobe",
+};
+
+FIXTURE_VARIANT_ADD(probe_inherit, kretprobe) {
+	.pmu = "kprobe",
+	.at_return = true,
+};
+
+static long pmu_type(const char *name)
+{
+	char path[256];
+	long type = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", name);
+	file = fopen(path, "r");
+	if (!file)
+		return -1;
+	if (fscanf(file, "%ld", &type) != 1)
+		type = -1;
+	fclose(file);
+	return type;
+}
+
+/* Called through a pointer that is loaded each time, so that there is a call. */
+static void probed(void)
+{
+	asm volatile("nop\n\tnop" : : : "memory");
+}
+
+static void (*call_probed)(void) = probed;
+
+static int null = -1;
+
+/* The function of this program, and the kernel's vfs_write(). */
+static void be_probed(unsigned int times)
+{
+	while (times--) {
+		__atomic_load_n(&call_probed, __ATOMIC_RELAXED)();
+		if (write(null, "", 1) != 1)
+			_exit(1);
+	}
+}
+
+/* Where in the program's file the code at @address stands, 0 when unknown. */
+static __u64 file_offset(unsigned long address)
+{
+	unsigned long start, end, offset;
+	char line[512], mode[8];
+	__u64 found = 0;
+	FILE *maps;
+
+	maps = fopen("/proc/self/maps", "r");
+	if (!maps)
+		return 0;
+	while (!found && fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx %7s %lx", &start, &end, mode, &offset) == 4 &&
+		    address >= start && address < end)
+			found = address - start + offset;
+	}
+	fclose(maps);
+	return found;
+}
+
+/* The page with the name is gone when this returns. */
+static int open_probe(const char *pmu, bool at_return)
+{
+	bool user = !strcmp(pmu, "uprobe");
+	size_t page_size = sysconf(_SC_PAGESIZE);
+	struct perf_event_attr attr = {
+		.type		= pmu_type(pmu),
+		.size		= sizeof(attr),
+		.config		= at_return,
+		.inherit	= 1,
+	};
+	char *name;
+	int fd;
+
+	name = mmap(NULL, page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (name == MAP_FAILED)
+		return -1;
+	snprintf(name, page_size, "%s", user ? "/proc/self/exe" : "vfs_write");
+	if (user) {
+		attr.uprobe_path = (unsigned long)name;
+		attr.probe_offset = file_offset((unsigned long)probed);
+	} else {
+		attr.kprobe_func = (unsigned long)name;
+	}
+	fd = syscall(__NR_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	munmap(name, page_size);
+	return fd;
+}
+
+FIXTURE_SETUP(probe_inherit)
+{
+	self->fd = -1;
+	if (getuid())
+		SKIP(return, "needs root for probes");
+	if (pmu_type(variant->pmu) < 0)
+		SKIP(return, "no %s PMU", variant->pmu);
+	null = open("/dev/null", O_WRONLY);
+	ASSERT_LE(0, null);
+	self->fd = open_probe(variant->pmu, variant->at_return);
+	ASSERT_LE(0, self->fd) {
+		TH_LOG("%s: %s", variant->pmu, strerror(errno));
+	}
+}
+
+FIXTURE_TEARDOWN(probe_inherit)
+{
+	close(self->fd);
+	close(null);
+}
+
+static __u64 count(int fd)
+{
+	__u64 value;
+
+	return read(fd, &value, sizeof(value)) == sizeof(value) ? value : ~0ULL;
+}
+
+static void wait_for_success(struct __test_metadata *const _metadata, pid_t pid)
+{
+	int status;
+
+	ASSERT_LE(0, pid) {
+		TH_LOG("fork: %s", strerror(errno));
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_EQ(0, status);
+}
+
+TEST_F(probe_inherit, children_are_counted)
+{
+	__u64 expected = 0;
+	unsigned int i;
+	pid_t child;
+
+	for (i = 1; i <= 8; i++) {
+		child = fork();
+		if (!child) {
+			be_probed(i);
+			_exit(0);
+		}
+		wait_for_success(_metadata, child);
+		expected += i;
+		EXPECT_EQ(expected, count(self->fd));
+	}
+}
+
+TEST_F(probe_inherit, grandchildren_are_counted)
+{
+	pid_t child, grandchild;
+	int status;
+
+	child = fork();
+	if (!child) {
+		be_probed(1);
+		grandchild = fork();
+		if (!grandchild) {
+			be_probed(3);
+			_exit(0);
+		}
+		if (waitpid(grandchild, &status, 0) != grandchild)
+			_exit(1);
+		be_probed(2);
+		_exit(status);
+	}
+	wait_for_success(_metadata, child);
+	EXPECT_EQ(1 + 2 + 3, count(self->fd));
+}
+
+/*
+ * Two children of equal events may exchange them when one of them follows the
+ * other on a CPU. A probe must not go with the one that leaves.
+ */
+TEST_F(probe_inherit, child_is_counted_after_another_one_has_gone)
+{
+	enum { NR_ROUNDS = 20, NR_YIELDS = 20 };
+	pid_t child, other;
+	cpu_set_t cpus;
+	int i, round;
+
+	/* One CPU for all of them. */
+	CPU_ZERO(&cpus);
+	CPU_SET(sched_getcpu(), &cpus);
+	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpus), &cpus));
+	for (round = 1; round <= NR_ROUNDS; round++) {
+		other = fork();
+		if (!other) {
+			for (i = 0; i < NR_YIELDS; i++)
+				sched_yield();
+			_exit(0);
+		}
+		child = fork();
+		if (!child) {
+			for (i = 0; i < NR_YIELDS; i++)
+				sched_yield();
+			/* The other one is gone for certain. */
+			usleep(10000);
+			be_probed(5);
+			_exit(0);
+		}
+		wait_for_success(_metadata, other);
+		wait_for_success(_metadata, child);
+		ASSERT_EQ(5 * round, count(self->fd));
+	}
+}
+
+/* Whoever traces a task is privileged; the task need not be. */
+TEST_F(probe_inherit, task_without_privileges_can_fork)
+{
+	pid_t child, grandchild;
+	int status;
+
+	child = fork();
+	if (!child) {
+		if (setresuid(65534, 65534, 65534))
+			_exit(1);
+		grandchild = fork();
+		if (!grandchild) {
+			be_probed(5);
+			_exit(0);
+		}
+		_exit(waitpid(grandchild, &status, 0) != grandchild || status);
+	}
+	wait_for_success(_metadata, child);
+	EXPECT_EQ(5, count(self->fd));
+}
+
+/* The probe goes with the event that was opened, and its children with it. */
+TEST_F(probe_inherit, event_can_be_closed_while_a_child_runs)
+{
+	int go[2], i;
+	pid_t child;
+	char byte;
+
+	ASSERT_EQ(0, pipe(go));
+	child = fork();
+	if (!child) {
+		close(go[1]);
+		for (i = 0; read(go[0], &byte, 1) == 1; i++)
+			be_probed(1);
+		_exit(i != 20);
+	}
+	ASSERT_LE(0, child);
+	for (i = 0; i < 20; i++) {
+		ASSERT_EQ(1, write(go[1], "", 1));
+		if (i == 10) {
+			close(self->fd);
+			self->fd = -1;
+		}
+	}
+	close(go[1]);
+	close(go[0]);
+	wait_for_success(_metadata, child);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf ring buffer selftests - who pays for the memory, and who gets it back
+ *
+ * A user has an allowance, perf_event_mlock_kb for each CPU, and pays for what is
+ * beyond it under RLIMIT_MEMLOCK. Each test has a user of its own, since what a
+ * kernel loses is lost until reboot.
+ */
+#define _GNU_SOURCE
+
+#include "../kselftest_harness.h"
+#include "ring_helpers.h"
+
+#define MLOCK_KB	"/proc/sys/kernel/perf_event_mlock_kb"
+#define PARANOID	"/proc/sys/kernel/perf_event_paranoid"
+#define FIRST_UID	20000
+
+FIXTURE(ring_acct)
+{
+	long mlock_kb;
+	long paranoid;
+	size_t allowance;	/* in pages */
+	size_t big;		/* pages of data, twice the allowance at least */
+	uid_t uid;
+};
+
+FIXTURE_SETUP(ring_acct)
+{
+	if (geteuid())
+		SKIP(return, "needs root to become a user without limits in use");
+
+	self->mlock_kb = read_number(MLOCK_KB);
+	self->paranoid = read_number(PARANOID);
+	ASSERT_LT(0, self->mlock_kb);
+	ASSERT_EQ(0, write_number(PARANOID, 2));
+	self->allowance = self->mlock_kb * 1024 / page_size() * sysconf(_SC_NPROCESSORS_ONLN);
+	for (self->big = 1; self->big < 2 * self->allowance; self->big *= 2)
+		;
+	self->uid = FIRST_UID + getpid();
+}
+
+/* In the parent, which is still root. */
+FIXTURE_TEARDOWN_PARENT(ring_acct)
+{
+	write_number(MLOCK_KB, self->mlock_kb);
+	write_number(PARANOID, self->paranoid);
+}
+
+static int open_fault_event(void)
+{
+	struct perf_event_attr attr = fault_attr();
+
+	return event_open(&attr);
+}
+
+/* Whether an event of its own could be mapped with @nr pages of data. */
+static int try_map(size_t nr)
+{
+	int fd = open_fault_event(), ret;
+	struct ring ring;
+
+	if (fd < 0)
+		return -errno;
+	ret = ring_map(&ring, fd, nr);
+	if (!ret)
+		ring_unmap(&ring);
+	close(fd);
+	return ret;
+}
+
+static long pages_kb(size_t nr)
+{
+	return nr * page_size() / 1024;
+}
+
+/* What @nr pages of data and the user page take beyond the allowance. */
+static long excess_kb(size_t nr, size_t allowance)
+{
+	return pages_kb(nr + 1 - allowance);
+}
+
+/*
+ * A child in lockstep with the test: it runs a function, says so, and waits to be
+ * told to go on.
+ */
+struct helper {
+	pid_t	pid;
+	int	to[2];
+	int	from[2];
+};
+
+static void helper_wait(struct helper *helper)
+{
+	char c = 'x';
+
+	if (write(helper->from[1], &c, 1) != 1 || read(helper->to[0], &c, 1) != 1)
+		_exit(2);
+}
+
+/* True in the child. */
+static bool helper_start(struct helper *helper)
+{
+	if (pipe(helper->to) || pipe(helper->from))
+		return false;
+	helper->pid = fork();
+	if (!helper->pid) {
+		close(helper->to[1]);
+		close(helper->from[0]);
+		return true;
+	}
+	close(helper->to[0]);
+	close(helper->from[1]);
+	return false;
+}
+
+static int helper_reached(struct helper *helper)
+{
+	char c;
+
+	return read(helper->from[0], &c, 1) == 1 ? 0 : -1;
+}
+
+static int helper_go_on(struct helper *helper)
+{
+	return write(helper->to[1], "x", 1) == 1 ? 0 : -1;
+}
+
+/* The exit status of the child, which goes to its end. */
+static int helper_end(struct helper *helper)
+{
+	int status = -1;
+
+	close(helper->to[1]);
+	close(helper->from[0]);
+	waitpid(helper->pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static size_t pages_bytes(size_t nr)
+{
+	return nr * page_size();
+}
+
+TEST_F(ring_acct, allowance_is_exact)
+{
+	int cpus = sysconf(_SC_NPROCESSORS_ONLN), i;
+	long page_kb = page_size() / 1024;
+	struct ring ring;
+
+	/* Nine pages for each CPU, in buffers of nine pages. */
+	ASSERT_EQ(0, write_number(MLOCK_KB, 9 * page_kb));
+	ASSERT_EQ(0, become_user(self->uid, 0));
+	for (i = 0; i < cpus; i++)
+		ASSERT_EQ(0, ring_map(&ring, open_fault_event(), 8));
+	EXPECT_EQ(-EPERM, try_map(0));
+	EXPECT_EQ(-EPERM, try_map(8));
+	EXPECT_EQ(0, vm_pin_kb());
+	ASSERT_EQ(0, ring_unmap(&ring));
+	EXPECT_EQ(0, try_map(8));
+	EXPECT_EQ(-EPERM, try_map(16));
+}
+
+TEST_F(ring_acct, limit_of_the_process_is_exact)
+{
+	size_t excess = self->big + 1 - self->allowance;
+
+	ASSERT_EQ(0, become_user(self->uid, pages_bytes(excess)));
+	EXPECT_EQ(0, try_map(self->big));
+	ASSERT_EQ(0, set_memlock(pages_bytes(excess) - 1));
+	EXPECT_EQ(-EPERM, try_map(self->big));
+	EXPECT_EQ(0, try_map(1));
+}
+
+TEST_F(ring_acct, excess_is_pinned_while_it_is_mapped)
+{
+	struct ring ring;
+	int fd;
+
+	ASSERT_EQ(0, become_user(self->uid, pages_bytes(self->big + 1)));
+	fd = open_fault_event();
+	ASSERT_EQ(0, vm_pin_kb());
+	ASSERT_EQ(0, ring_map(&ring, fd, self->big));
+	EXPECT_EQ(excess_kb(self->big, self->allowance), vm_pin_kb());
+	/* The descriptor has no part in it. */
+	ASSERT_EQ(0, close(fd));
+	EXPECT_EQ(excess_kb(self->big, self->allowance), vm_pin_kb());
+	ASSERT_EQ(0, ring_unmap(&ring));
+	EXPECT_EQ(0, vm_pin_kb());
+}
+
+TEST_F(ring_acct, allowance_that_shrinks_charges_the_process)
+{
+	struct ring first, second;
+	struct helper helper;
+
+	/* Root in the child changes the limit, for which the parent is no good. */
+	if (helper_start(&helper)) {
+		helper_wait(&helper);
+		_exit(write_number(MLOCK_KB, page_size() / 1024) ? 1 : 0);
+	}
+	ASSERT_EQ(0, become_user(self->uid, pages_bytes(64)));
+	ASSERT_EQ(0, ring_map(&first, open_fault_event(), 32));
+	EXPECT_EQ(0, vm_pin_kb());
+	ASSERT_EQ(0, helper_reached(&helper));
+	ASSERT_EQ(0, helper_go_on(&helper));
+	ASSERT_EQ(0, helper_end(&helper));
+	/* What is charged stays, and nothing more fits. */
+	ASSERT_EQ(0, ring_map(&second, open_fault_event(), 8));
+	EXPECT_EQ(pages_kb(9), vm_pin_kb());
+	ASSERT_EQ(0, ring_unmap(&second));
+	EXPECT_EQ(0, vm_pin_kb());
+	ASSERT_EQ(0, ring_unmap(&first));
+	EXPECT_EQ(0, vm_pin_kb());
+}
+
+TEST_F(ring_acct, root_is_above_the_limits)
+{
+	ASSERT_EQ(0, set_memlock(0));
+	EXPECT_EQ(0, try_map(self->big));
+	EXPECT_EQ(0, vm_pin_kb());
+}
+
+TEST_F(ring_acct, not_paranoid_means_no_limit)
+{
+	ASSERT_EQ(0, write_number(PARANOID, -1));
+	ASSERT_EQ(0, become_user(self->uid, 0));
+	EXPECT_EQ(0, try_map(self->big));
+	EXPECT_EQ(0, vm_pin_kb());
+}
+
+TEST_F(ring_acct, allowance_returns_after_each_mapping)
+{
+	struct ring first, second;
+	int i, fd;
+
+	ASSERT_EQ(0, become_user(self->uid, 0));
+	for (i = 0; i < 200; i++) {
+		fd = open_fault_event();
+		ASSERT_EQ(0, ring_map(&first, fd, 8)) {
+			TH_LOG("mapping %d", i);
+		}
+		ASSERT_EQ(0, ring_unmap(&first));
+		close(fd);
+	}
+	/* Later kernels have charged the second one and not given it back. */
+	for (i = 0; i < 200; i++) {
+		fd = open_fault_event();
+		ASSERT_EQ(0, ring_map(&first, fd, 8)) {
+			TH_LOG("double mapping %d", i);
+		}
+		ASSERT_EQ(0, ring_map(&second, fd, 8));
+		ASSERT_EQ(0, ring_unmap(i & 1 ? &first : &second));
+		ASSERT_EQ(0, ring_unmap(i & 1 ? &second : &first));
+		close(fd);
+	}
+	EXPECT_EQ(0, vm_pin_kb());
+}
+
+TEST_F(ring_acct, second_mapping_in_a_process_is_free)
+{
+	long want = excess_kb(self->big, self->allowance);
+	size_t excess = self->big + 1 - self->allowance;
+	struct ring first, second;
+	int fd;
+
+	ASSERT_EQ(0, become_user(self->uid, pages_bytes(excess)));
+	fd = open_fault_event();
+	ASSERT_EQ(0, ring_map(&first, fd, self->big));
+	ASSERT_EQ(0, ring_map(&second, fd, self->big));
+	EXPECT_EQ(want, vm_pin_kb());
+	ASSERT_EQ(0, ring_unmap(&first));
+	EXPECT_EQ(want, vm_pin_kb());
+	ASSERT_EQ(0, ring_unmap(&second));
+	EXPECT_EQ(0, vm_pin_kb());
+}
+
+TEST_F(ring_acct, moved_mapping_is_the_same_mapping)
+{
+	size_t size = (self->big + 1) * page_size();
+	struct ring ring;
+	void *place;
+
+	ASSERT_EQ(0, become_user(self->uid, pages_bytes(self->big)));
+	ASSERT_EQ(0, ring_map(&ring, open_fault_event(), self->big));
+	place = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, place);
+	ASSERT_EQ(place, mremap(ring.page, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, place));
+	EXPECT_EQ(excess_kb(self->big, self->allowance), vm_pin_kb());
+	ASSERT_EQ(0, munmap(place, size));
+	EXPECT_EQ(0, vm_pin_kb());
+}
+
+FIXTURE(ring_shared)
+{
+	size_t allowance;
+	size_t big;
+	long excess_kb;
+	uid_t uid;
+};
+
+FIXTURE_VARIANT(ring_shared)
+{
+	bool child_is_first;
+	bool child_exits;
+};
+
+FIXTURE_VARIANT_ADD(ring_shared, parent_maps_child_unmaps_last) {
+	.child_is_first = false,
+};
+
+FIXTURE_VARIANT_ADD(ring_shared, child_maps_parent_unmaps_last) {
+	.child_is_first = true,
+};
+
+FIXTURE_VARIANT_ADD(ring_shared, child_maps_first_and_exits) {
+	.child_is_first = true,
+	.child_exits = true,
+};
+
+FIXTURE_VARIANT_ADD(ring_shared, child_maps_last_and_exits) {
+	.child_is_first = false,
+	.child_exits = true,
+};
+
+FIXTURE_SETUP(ring_shared)
+{
+	if (geteuid())
+		SKIP(return, "needs root to become a user without limits in use");
+	self->allowance = read_number(MLOCK_KB) * 1024 / page_size() *
+			  sysconf(_SC_NPROCESSORS_ONLN);
+	for (self->big = 1; self->big < 2 * self->allowance; self->big *= 2)
+		;
+	self->excess_kb = excess_kb(self->big, self->allowance);
+	self->uid = FIRST_UID + getpid();
+	ASSERT_EQ(0, become_user(self->uid, pages_bytes(2 * self->big)));
+}
+
+FIXTURE_TEARDOWN(ring_shared)
+{
+}
+
+static void child_of_shared(struct helper *helper, int fd, size_t big, long want, bool exits)
+{
+	struct ring ring;
+
+	if (ring_map(&ring, fd, big) || vm_pin_kb() != want)
+		_exit(3);
+	helper_wait(helper);
+	if (exits)
+		_exit(0);
+	if (ring_unmap(&ring) || vm_pin_kb())
+		_exit(4);
+	helper_wait(helper);
+	_exit(0);
+}
+
+/* Each of the two pays as long as it maps, and nobody afterwards. */
+TEST_F(ring_shared, each_process_pays_for_its_own)
+{
+	struct helper helper;
+	struct ring ring;
+	int fd;
+
+	fd = open_fault_event();
+	ASSERT_LE(0, fd);
+	if (!variant->child_is_first)
+		ASSERT_EQ(0, ring_map(&ring, fd, self->big));
+	if (helper_start(&helper))
+		child_of_shared(&helper, fd, self->big, self->excess_kb, variant->child_exits);
+	ASSERT_EQ(0, helper_reached(&helper));
+	if (variant->child_is_first) {
+		EXPECT_EQ(0, vm_pin_kb());
+		ASSERT_EQ(0, ring_map(&ring, fd, self->big));
+	}
+	EXPECT_EQ(self->excess_kb, vm_pin_kb());
+
+	/* The one that came first goes first. */
+	if (!variant->child_is_first) {
+		ASSERT_EQ(0, ring_unmap(&ring));
+		EXPECT_EQ(0, vm_pin_kb());
+	}
+	ASSERT_EQ(0, helper_go_on(&helper));
+	if (!variant->child_exits) {
+		ASSERT_EQ(0, helper_reached(&helper));
+		ASSERT_EQ(0, helper_go_on(&helper));
+	}
+	EXPECT_EQ(0, helper_end(&helper));
+	if (variant->child_is_first) {
+		EXPECT_EQ(self->excess_kb, vm_pin_kb());
+		ASSERT_EQ(0, ring_unmap(&ring));
+	}
+	EXPECT_EQ(0, vm_pin_kb());
+	/* All of the allowance is there again. */
+	ASSERT_EQ(0, set_memlock(pages_bytes(self->big + 1 - self->allowance)));
+	EXPECT_EQ(0, try_map(self->big));
+}
+
+TEST_F(ring_acct, second_process_needs_the_limit_too)
+{
+	struct helper helper;
+	struct ring ring;
+	int fd, i;
+
+	ASSERT_EQ(0, become_user(self->uid, pages_bytes(self->big)));
+	fd = open_fault_event();
+	ASSERT_EQ(0, ring_map(&ring, fd, self->big));
+	for (i = 0; i < 2; i++) {
+		if (helper_start(&helper)) {
+			set_memlock(i ? pages_bytes(self->big) : 0);
+			_exit(-ring_map(&ring, fd, self->big));
+		}
+		EXPECT_EQ(i ? 0 : EPERM, helper_end(&helper));
+	}
+	EXPECT_EQ(excess_kb(self->big, self->allowance), vm_pin_kb());
+}
+
+/*
+ * The helper maps first and is charged, the caller unmaps last and is credited:
+ * a few rounds, and the caller may lock what it likes.
+ */
+TEST_F(ring_acct, limit_holds_after_hand_overs)
+{
+	struct helper helper;
+	struct ring ring;
+	int fd, i;
+
+	ASSERT_EQ(0, become_user(self->uid, pages_bytes(self->big)));
+	EXPECT_EQ(-EPERM, try_map(4 * self->big));
+	for (i = 0; i < 5; i++) {
+		fd = open_fault_event();
+		if (helper_start(&helper)) {
+			if (ring_map(&ring, fd, self->big))
+				_exit(1);
+			helper_wait(&helper);
+			_exit(0);
+		}
+		ASSERT_EQ(0, helper_reached(&helper));
+		ASSERT_EQ(0, ring_map(&ring, fd, self->big));
+		ASSERT_EQ(0, helper_go_on(&helper));
+		ASSERT_EQ(0, helper_end(&helper));
+		ASSERT_EQ(0, ring_unmap(&ring));
+		close(fd);
+	}
+	EXPECT_EQ(0, vm_pin_kb());
+	EXPECT_EQ(-EPERM, try_map(4 * self->big));
+}
+
+/* A helper for each buffer, which is charged for it and goes away. */
+TEST_F(ring_acct, limit_holds_for_buffers_of_helpers_that_are_gone)
+{
+	int fd, i, nr = 0, ret = 0;
+	struct helper helper;
+	struct ring ring;
+
+	/* Enough for the first one. */
+	ASSERT_EQ(0, become_user(self->uid, pages_bytes(self->big)));
+	for (i = 0; i < 4 && !ret; i++) {
+		fd = open_fault_event();
+		if (helper_start(&helper)) {
+			if (ring_map(&ring, fd, self->big / 2))
+				_exit(1);
+			helper_wait(&helper);
+			_exit(0);
+		}
+		ASSERT_EQ(0, helper_reached(&helper));
+		ret = ring_map(&ring, fd, self->big / 2);
+		nr += !ret;
+		ASSERT_EQ(0, helper_go_on(&helper));
+		ASSERT_EQ(0, helper_end(&helper));
+	}
+	EXPECT_EQ(-EPERM, ret);
+	EXPECT_GE(3, nr);
+	EXPECT_GE(pages_kb(self->big), vm_pin_kb());
+}
+
+TEST_F(ring_acct, exec_ends_what_was_charged)
+{
+	struct helper helper;
+	struct ring ring;
+
+	ASSERT_EQ(0, become_user(self->uid, pages_bytes(self->big)));
+	if (helper_start(&helper)) {
+		if (ring_map(&ring, open_fault_event(), self->big))
+			_exit(1);
+		/* Its own mm is gone with the exec; the allowance must be, too. */
+		execl("/proc/self/exe", "ring_acct", "--exec-probe", NULL);
+		_exit(2);
+	}
+	EXPECT_EQ(0, helper_end(&helper));
+	EXPECT_EQ(0, try_map(self->big));
+}
+
+/* What exec_ends_what_was_charged() has become: all of it is to be had again. */
+static int exec_probe(void)
+{
+	size_t allowance, big;
+
+	allowance = read_number(MLOCK_KB) * 1024 / page_size() * sysconf(_SC_NPROCESSORS_ONLN);
+	for (big = 1; big < 2 * allowance; big *= 2)
+		;
+	return vm_pin_kb() ? 1 : -try_map(big);
+}
+
+static void __attribute__((constructor)) maybe_exec_probe(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "--exec-probe"))
+		_exit(exec_probe());
+}
+
+TEST_HARNESS_MAIN

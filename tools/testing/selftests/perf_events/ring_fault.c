@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf ring buffer selftests - every allocation that can fail, failing
+ *
+ * fail-nth lets the n-th allocation of one system call fail. A call is repeated with
+ * n = 1, 2, ... until it has fewer allocations than n: each failure must be a clean
+ * ENOMEM that leaves nothing charged, and what follows must work.
+ */
+#define _GNU_SOURCE
+
+#include "../kselftest_harness.h"
+#include "ring_helpers.h"
+
+#define MLOCK_KB	"/proc/sys/kernel/perf_event_mlock_kb"
+#define FAULT_UID	30000
+#define FAULT_PAGES	64
+#define MAX_ALLOCATIONS	2000
+
+struct knob {
+	const char	*path;
+	long		value;
+};
+
+/* Allocations that may sleep fail, too, and say nothing to the log. */
+static const struct knob knobs[] = {
+	{ "/sys/kernel/debug/failslab/ignore-gfp-wait", 'N' },
+	{ "/sys/kernel/debug/failslab/verbose", 0 },
+	{ "/sys/kernel/debug/fail_page_alloc/ignore-gfp-wait", 'N' },
+	{ "/sys/kernel/debug/fail_page_alloc/ignore-gfp-highmem", 'N' },
+	{ "/sys/kernel/debug/fail_page_alloc/min-order", 0 },
+	{ "/sys/kernel/debug/fail_page_alloc/verbose", 0 },
+};
+
+static int turn(const struct knob *knob)
+{
+	char text[2] = "N";
+	int fd, ret;
+
+	if (knob->value != 'N')
+		return write_number(knob->path, knob->value);
+	fd = open(knob->path, O_WRONLY);
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, text, 1) == 1 ? 0 : -errno;
+	close(fd);
+	return ret;
+}
+
+enum fault_step {
+	FAULT_OPEN,
+	FAULT_MMAP,
+	FAULT_MMAP_AGAIN,
+	FAULT_SET_OUTPUT,
+	FAULT_ENABLE,
+};
+
+FIXTURE(ring_fault)
+{
+	struct perf_event_attr attr;
+	struct ring ring;
+	long mlock_kb;
+	long pinned;
+	int nth_fd;
+	int fd;
+};
+
+FIXTURE_VARIANT(ring_fault)
+{
+	enum fault_step step;
+	bool inherit;
+};
+
+FIXTURE_VARIANT_ADD(ring_fault, open) {
+	.step = FAULT_OPEN,
+};
+
+FIXTURE_VARIANT_ADD(ring_fault, open_inherited) {
+	.step = FAULT_OPEN,
+	.inherit = true,
+};
+
+FIXTURE_VARIANT_ADD(ring_fault, mmap) {
+	.step = FAULT_MMAP,
+};
+
+FIXTURE_VARIANT_ADD(ring_fault, second_mmap) {
+	.step = FAULT_MMAP_AGAIN,
+};
+
+FIXTURE_VARIANT_ADD(ring_fault, set_output) {
+	.step = FAULT_SET_OUTPUT,
+};
+
+FIXTURE_VARIANT_ADD(ring_fault, enable) {
+	.step = FAULT_ENABLE,
+};
+
+FIXTURE_SETUP(ring_fault)
+{
+	size_t i;
+
+	self->nth_fd = open("/proc/self/fail-nth", O_RDWR);
+	if (self->nth_fd < 0)
+		SKIP(return, "needs CONFIG_FAULT_INJECTION, FAILSLAB and FAIL_PAGE_ALLOC");
+	if (geteuid())
+		SKIP(return, "needs root to choose what fails");
+	for (i = 0; i < sizeof(knobs) / sizeof(*knobs); i++) {
+		if (turn(&knobs[i]))
+			SKIP(return, "needs CONFIG_FAULT_INJECTION_DEBUG_FS");
+	}
+	/* All of it is beyond the allowance of a user who has none. */
+	self->mlock_kb = read_number(MLOCK_KB);
+	ASSERT_EQ(0, write_number(MLOCK_KB, 0));
+	ASSERT_EQ(0, mlockall(MCL_CURRENT));
+	self->attr = fault_attr();
+	ASSERT_EQ(0, become_user(FAULT_UID + getpid(), 4 * FAULT_PAGES * page_size()));
+	self->pinned = vm_pin_kb();
+}
+
+FIXTURE_TEARDOWN_PARENT(ring_fault)
+{
+	if (self->mlock_kb)
+		write_number(MLOCK_KB, self->mlock_kb);
+}
+
+static int fail_nth(int fd, int nth)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%d", nth);
+
+	return pwrite(fd, text, len, 0) == len ? 0 : -errno;
+}
+
+/* How many of the n were left over: 0 if the failure has happened. */
+static int nth_left(int fd)
+{
+	char text[16] = "";
+
+	if (pread(fd, text, sizeof(text) - 1, 0) < 0)
+		return -errno;
+	return atoi(text);
+}
+
+struct fault_state {
+	struct perf_event_attr	*attr;
+	struct ring		ring;
+	struct ring		again;
+	int			owner;
+	int			guest;
+};
+
+static int prepare(struct fault_state *state, enum fault_step step)
+{
+	state->owner = -1;
+	state->guest = -1;
+	state->ring.page = NULL;
+	state->again.page = NULL;
+	if (step == FAULT_OPEN)
+		return 0;
+	state->owner = event_open(state->attr);
+	if (state->owner < 0)
+		return -errno;
+	if (step == FAULT_MMAP)
+		return 0;
+	if (step == FAULT_SET_OUTPUT) {
+		state->guest = event_open(state->attr);
+		if (state->guest < 0)
+			return -errno;
+	}
+	return ring_map(&state->ring, state->owner, FAULT_PAGES);
+}
+
+static int act(struct fault_state *state, enum fault_step step)
+{
+	switch (step) {
+	case FAULT_OPEN:
+		state->owner = event_open(state->attr);
+		return state->owner < 0 ? -errno : 0;
+	case FAULT_MMAP:
+		return ring_map(&state->ring, state->owner, FAULT_PAGES);
+	case FAULT_MMAP_AGAIN:
+		return ring_map(&state->again, state->owner, FAULT_PAGES);
+	case FAULT_SET_OUTPUT:
+		return event_ioctl(state->guest, PERF_EVENT_IOC_SET_OUTPUT, state->owner);
+	case FAULT_ENABLE:
+		return event_enable(state->owner);
+	}
+	return -EINVAL;
+}
+
+static void undo(struct fault_state *state)
+{
+	if (state->again.page)
+		ring_unmap(&state->again);
+	if (state->ring.page)
+		ring_unmap(&state->ring);
+	if (state->guest >= 0)
+		close(state->guest);
+	if (state->owner >= 0)
+		close(state->owner);
+}
+
+TEST_F(ring_fault, failed_allocation_is_enomem_and_leaves_nothing)
+{
+	struct fault_state state = { .attr = &self->attr };
+	int nth, ret, left;
+
+	self->attr.inherit = variant->inherit;
+	for (nth = 1; nth < MAX_ALLOCATIONS; nth++) {
+		ASSERT_EQ(0, prepare(&state, variant->step));
+		ASSERT_EQ(0, fail_nth(self->nth_fd, nth));
+		ret = act(&state, variant->step);
+		left = nth_left(self->nth_fd);
+		ASSERT_EQ(0, fail_nth(self->nth_fd, 0));
+		ASSERT_LE(0, left);
+		/* An allocation that is only a cache may fail unseen. */
+		if (ret) {
+			ASSERT_EQ(-ENOMEM, ret) {
+				TH_LOG("allocation %d", nth);
+			}
+			ASSERT_EQ(0, left);
+		}
+		undo(&state);
+		ASSERT_EQ(self->pinned, vm_pin_kb()) {
+			TH_LOG("allocation %d", nth);
+		}
+		if (left)
+			break;
+	}
+	ASSERT_GT(MAX_ALLOCATIONS, nth);
+	TH_LOG("%d allocations", nth - 1);
+	/* The same with nothing failing: everything that was charged is back. */
+	ASSERT_EQ(0, prepare(&state, variant->step));
+	EXPECT_EQ(0, act(&state, variant->step));
+	undo(&state);
+	EXPECT_EQ(self->pinned, vm_pin_kb());
+}
+
+TEST_HARNESS_MAIN
