@@ -6,6 +6,16 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#ifndef __always_inline
+#define __always_inline	inline __attribute__((__always_inline__))
+#endif
+
+/* A value that is used, for the compiler. */
+static inline void keep(__u64 value)
+{
+	asm volatile("" : : "r" (value));
+}
+
 #define LOAD(field)	__atomic_load_n(&(field), __ATOMIC_RELAXED)
 
 static __u64 page_read(const struct perf_event_mmap_page *page)
@@ -69,7 +79,7 @@ static __u64 page_read_times(const struct perf_event_mmap_page *page,
  * The reader of samples/perf_events/self_read.c, without the times and with
  * them. False where it would have to use read(2).
  */
-static bool self_read(const struct perf_event_mmap_page *page, __u64 *count)
+static __always_inline bool self_read(const struct perf_event_mmap_page *page, __u64 *count)
 {
 	__u32 seq, index, drop;
 
@@ -87,7 +97,7 @@ static bool self_read(const struct perf_event_mmap_page *page, __u64 *count)
 	return true;
 }
 
-static bool self_read_times(const struct perf_event_mmap_page *page, __u64 *value)
+static __always_inline bool self_read_times(const struct perf_event_mmap_page *page, __u64 *value)
 {
 	__u64 now, delta;
 	__u32 seq, index, drop;
@@ -122,15 +132,21 @@ static __u64 sink;
 
 static void self_run(void *arg)
 {
-	self_read(arg, &sink);
+	__u64 count;
+
+	if (self_read(arg, &count))
+		keep(count);
 }
 
 static void self_times_run(void *arg)
 {
 	__u64 value[3];
 
-	if (self_read_times(arg, value))
-		sink = value[0] + value[1] + value[2];
+	if (self_read_times(arg, value)) {
+		keep(value[0]);
+		keep(value[1]);
+		keep(value[2]);
+	}
 }
 
 static void page_run(void *arg)
@@ -276,10 +292,13 @@ out:
 static void four_self_reads_run(void *arg)
 {
 	struct pages *pages = arg;
+	__u64 count;
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(pages->page); i++)
-		self_read(pages->page[i], &sink);
+	for (i = 0; i < ARRAY_SIZE(pages->page); i++) {
+		if (self_read(pages->page[i], &count))
+			keep(count);
+	}
 }
 
 static void four_self_reads(void)
