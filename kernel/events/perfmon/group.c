@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The perf events of a loaded context: one pinned group per event set, led by
+ * its first hardware event if it has one, and a clock that is a group of its own.
+ *
+ * The clock is not a member of the groups, so that a set whose group finds no
+ * place on the PMU still ends in time.
+ *
+ * A group is created stopped. It is created anew when other registers shall
+ * count, and takes the values of the old one along.
+ */
+#include <linux/slab.h>
+
+#include "internal.h"
+
+/**
+ * struct pfm_group - events that are not yet, or no longer, those of a set
+ * @leader:	the leader
+ * @events:	by number of the register
+ */
+struct pfm_group {
+	struct perf_event	*leader;
+	struct perf_event	*events[PFM_MAX_REGS];
+};
+
+/* Members before their leader, or they would become leaders themselves. */
+static void pfm_group_release(struct pfm_group *group)
+{
+	unsigned int num;
+
+	for (num = 0; num < PFM_MAX_REGS; num++) {
+		if (group->events[num] && group->events[num] != group->leader)
+			perf_event_release_kernel(group->events[num]);
+	}
+	if (group->leader)
+		perf_event_release_kernel(group->leader);
+}
+
+static bool pfm_reg_interrupts(const struct pfm_reg *reg)
+{
+	return (reg->flags & PFM_REGFL_OVFL_NOTIFY) || reg->switch_cnt;
+}
+
+static struct perf_event *pfm_event_create(struct pfm_context *ctx,
+					   struct perf_event_attr *attr,
+					   struct perf_event *leader,
+					   struct pfm_reg *reg)
+{
+	struct perf_event *event;
+
+	attr->pinned = !leader;
+	attr->disabled = !leader;
+	event = perf_event_create_kernel_group(attr, ctx->cpu, ctx->task, leader,
+					       pfm_overflow, reg);
+	/* A PMU without interrupts still counts. */
+	if (IS_ERR(event) && PTR_ERR(event) == -EOPNOTSUPP && !pfm_reg_interrupts(reg)) {
+		attr->sample_period = 0;
+		event = perf_event_create_kernel_group(attr, ctx->cpu, ctx->task, leader,
+						       pfm_overflow, reg);
+	}
+	return event;
+}
+
+static int pfm_group_create(struct pfm_context *ctx, struct pfm_set *set,
+			    struct pfm_group *group, unsigned int *count)
+{
+	struct perf_event_attr attr;
+	struct perf_event *event;
+	unsigned int num;
+	int ret;
+
+	/* Hardware events come first by their numbers. */
+	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
+		ret = pfm_reg_attr(set, set->regs[num], &attr);
+		if (ret == -ENOENT)
+			continue;
+		if (ret)
+			return ret;
+		if (++*count > READ_ONCE(pfm_events_max))
+			return -E2BIG;
+
+		event = pfm_event_create(ctx, &attr, group->leader, set->regs[num]);
+		if (IS_ERR(event)) {
+			ret = PTR_ERR(event);
+			/* No PMU knows the event. */
+			return ret == -ENOENT || ret == -EOPNOTSUPP ? -EINVAL : ret;
+		}
+		group->events[num] = event;
+		if (!group->leader)
+			group->leader = event;
+	}
+	return 0;
+}
+
+static enum pfm_kind pfm_kind_of(const struct pfm_context *ctx, unsigned int num,
+				 struct perf_event *event)
+{
+	if (pfm_reg_is_clock(num))
+		return PFM_KIND_TIMER;
+	if (perf_event_is_swevent(event))
+		return PFM_KIND_SW;
+	/* Of other PMUs than the CPU's nothing is known. */
+	if (ctx->pmu_type)
+		return PFM_KIND_DEFER;
+	return PFM_KIND_HW;
+}
+
+static void pfm_set_add_times(struct pfm_set *set)
+{
+	if (!set->leader)
+		return;
+	set->enabled += set->leader->total_time_enabled;
+	set->running += set->leader->total_time_running;
+}
+
+/* The events of @group become those of @set, and the other way round. */
+static void pfm_group_exchange(struct pfm_set *set, struct pfm_group *group)
+{
+	unsigned int num;
+
+	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
+		struct pfm_reg *reg = set->regs[num];
+		u64 value = pfm_value(reg);
+
+		swap(reg->event, group->events[num]);
+		reg->base = value;
+		if (!reg->event)
+			continue;
+		reg->kind = pfm_kind_of(set->ctx, num, reg->event);
+		pfm_reg_set(reg, value);
+	}
+	pfm_set_add_times(set);
+	swap(set->leader, group->leader);
+}
+
+struct pfm_exchange {
+	struct pfm_set		*set;
+	struct pfm_group	*group;
+};
+
+static void pfm_exchange_event(struct perf_event *event, struct perf_cpu_context *cpuctx,
+			       struct perf_event_context *pctx, void *data)
+{
+	struct pfm_exchange *exchange = data;
+	struct pfm_set *set = exchange->set;
+	struct pfm_context *ctx = set->ctx;
+	bool runs;
+
+	pfm_step(ctx);
+	ctx->busy++;
+	barrier();
+	runs = ctx->active == set && ctx->started && ctx->state == PFM_LOADED;
+	if (runs)
+		pfm_run_set(ctx, set, NULL);
+	pfm_group_exchange(set, exchange->group);
+	if (runs)
+		pfm_run_set(ctx, NULL, set);
+	barrier();
+	ctx->busy--;
+}
+
+static unsigned int pfm_count_events(struct pfm_context *ctx, struct pfm_set *but)
+{
+	unsigned int num, count = 0;
+	struct pfm_set *set;
+
+	list_for_each_entry(set, &ctx->sets, node) {
+		if (set == but)
+			continue;
+		for_each_set_bit(num, set->used, PFM_MAX_REGS)
+			count += !!set->regs[num]->event;
+	}
+	return count;
+}
+
+/**
+ * pfm_group_rebuild() - Let other registers of a set count
+ * @ctx:	The context, loaded
+ * @set:	The set
+ *
+ * Context: pfm_context::mutex held. Sleeps.
+ * Return: 0 or an error, and then all is as before.
+ */
+int pfm_group_rebuild(struct pfm_context *ctx, struct pfm_set *set)
+{
+	struct pfm_group *group __free(kfree) = kzalloc(sizeof(*group), GFP_KERNEL);
+	struct pfm_exchange exchange = { .set = set, .group = group };
+	unsigned int count = pfm_count_events(ctx, set);
+	int ret;
+
+	if (!group)
+		return -ENOMEM;
+
+	ret = pfm_group_create(ctx, set, group, &count);
+	/* If that fails, the target is gone and the values are those of its end. */
+	if (!ret)
+		ret = pfm_call(ctx, pfm_exchange_event, &exchange);
+	pfm_group_release(group);
+	return ret;
+}
+
+static int pfm_clock_create(struct pfm_context *ctx)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_SOFTWARE,
+		.config		= ctx->task ? PERF_COUNT_SW_TASK_CLOCK :
+					      PERF_COUNT_SW_CPU_CLOCK,
+		.size		= sizeof(attr),
+		.sample_period	= ctx->timed ? PFM_NO_TIMEOUT : 0,
+		.pinned		= 1,
+		.disabled	= 1,
+	};
+	struct perf_event *clock;
+
+	clock = perf_event_create_kernel_group(&attr, ctx->cpu, ctx->task, NULL,
+					       pfm_clock_overflow, ctx);
+	if (IS_ERR(clock))
+		return PTR_ERR(clock);
+	ctx->clock = clock;
+	return 0;
+}
+
+/**
+ * pfm_groups_create() - Create the events of all sets, stopped
+ * @ctx:	The context, about to be loaded; its target is set
+ *
+ * Context: pfm_context::mutex held. Sleeps.
+ * Return: 0 or an error, and then there are none.
+ */
+int pfm_groups_create(struct pfm_context *ctx)
+{
+	struct pfm_group *group __free(kfree) = kzalloc(sizeof(*group), GFP_KERNEL);
+	unsigned int count = 0;
+	struct pfm_set *set;
+	int ret;
+
+	if (!group)
+		return -ENOMEM;
+
+	ret = pfm_clock_create(ctx);
+	if (ret)
+		return ret;
+
+	list_for_each_entry(set, &ctx->sets, node) {
+		memset(group, 0, sizeof(*group));
+		ret = pfm_group_create(ctx, set, group, &count);
+		if (ret) {
+			pfm_group_release(group);
+			pfm_groups_release(ctx);
+			return ret;
+		}
+		pfm_group_exchange(set, group);
+	}
+	return 0;
+}
+
+/* Members before their leader, as in pfm_group_release() */
+static void pfm_set_release(struct pfm_set *set)
+{
+	struct perf_event *leader = set->leader;
+	unsigned int num;
+
+	if (!leader)
+		return;
+
+	pfm_set_add_times(set);
+	set->leader = NULL;
+	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
+		struct pfm_reg *reg = set->regs[num];
+		struct perf_event *event = reg->event;
+
+		if (!event)
+			continue;
+		reg->base = pfm_value(reg);
+		reg->event = NULL;
+		if (event != leader)
+			perf_event_release_kernel(event);
+	}
+	perf_event_release_kernel(leader);
+}
+
+/**
+ * pfm_groups_release() - Release the events of a context, keep their values
+ * @ctx:	The context, not loaded
+ *
+ * Context: pfm_context::mutex held. Sleeps. Not from a CPU hotplug callback,
+ *          because software events change static keys.
+ */
+void pfm_groups_release(struct pfm_context *ctx)
+{
+	struct pfm_set *set;
+
+	list_for_each_entry(set, &ctx->sets, node)
+		pfm_set_release(set);
+	perf_event_release_kernel(ctx->clock);
+	ctx->clock = NULL;
+}

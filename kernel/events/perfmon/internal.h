@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _KERNEL_EVENTS_PERFMON_INTERNAL_H
+#define _KERNEL_EVENTS_PERFMON_INTERNAL_H
+
+#include <linux/bitmap.h>
+#include <linux/irq_work.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/perf_event.h>
+#include <linux/perfmon.h>
+#include <linux/prandom.h>
+#include <linux/refcount.h>
+#include <linux/task_work.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "../internal.h"
+
+/* Messages of overflows; one more has room, that of the end */
+#define PFM_MSGQ_DEPTH		8
+#define PFM_NR_SW		PERF_COUNT_SW_MAX
+
+/* A period that nothing reaches */
+#define PFM_NO_PERIOD		((u64)S64_MAX)
+#define PFM_NO_TIMEOUT		(1ULL << 62)
+
+/*
+ * User space names registers by vectors of __u64, the kernel by bitmaps of
+ * long: the same words, because PERFMON depends on 64BIT.
+ */
+static_assert(PFM_BV_WORDS * sizeof(u64) ==
+	      BITS_TO_LONGS(PFM_MAX_REGS) * sizeof(long));
+
+enum pfm_state {
+	PFM_UNLOADED	= 1,
+	PFM_LOADED	= 2,
+	PFM_MASKED	= 3,
+};
+
+/* How the period of a running event is changed */
+enum pfm_kind {
+	/* From its own overflow handler too: stop(), start() */
+	PFM_KIND_HW,
+	/* The core counts each event in software */
+	PFM_KIND_SW,
+	/* An hrtimer, which must not be cancelled in its own callback */
+	PFM_KIND_TIMER,
+	/* Not from a handler */
+	PFM_KIND_DEFER,
+};
+
+/**
+ * struct pfm_reg - a data register of one set
+ * @num:		its number
+ * @kind:		how its event is reprogrammed
+ * @flags:		PFM_REGFL_*
+ * @set:		the set
+ * @event:		what counts while the context is loaded, or NULL
+ * @base:		its value is this plus what @event counted
+ * @long_reset:		value after a restart
+ * @short_reset:	value after an overflow
+ * @last_reset:		value after the last one of either
+ * @switch_cnt:		overflows until the set is switched
+ * @left:		those left in this run of the set
+ * @smpl_eventid:	kept for user space
+ * @random_mask:	bits that vary in a reset value
+ * @reset_pmds:		registers to reset with this one
+ * @smpl_pmds:		registers to sample with this one
+ */
+struct pfm_reg {
+	u16			num;
+	u16			kind;
+	u32			flags;
+	struct pfm_set		*set;
+	struct perf_event	*event;
+	u64			base;
+	u64			long_reset;
+	u64			short_reset;
+	u64			last_reset;
+	u64			switch_cnt;
+	u64			left;
+	u64			smpl_eventid;
+	u64			random_mask;
+	DECLARE_BITMAP(reset_pmds, PFM_MAX_REGS);
+	DECLARE_BITMAP(smpl_pmds, PFM_MAX_REGS);
+};
+
+/**
+ * struct pfm_pmcs - control registers of one set
+ * @pmu:	of the PMU
+ * @sw:		of the software events
+ */
+struct pfm_pmcs {
+	struct pfm_pmc_val	pmu[PFM_MAX_PMCS];
+	struct pfm_pmc_val	sw[PFM_NR_SW];
+};
+
+/**
+ * struct pfm_set - an event set
+ * @ctx:	its context
+ * @node:	in pfm_context::sets, ordered by @id
+ * @next:	the set that follows, valid while loaded
+ * @leader:	of the group that has its events, NULL if it has none
+ * @id:		name
+ * @next_id:	with PFM_SETFL_EXPL_NEXT
+ * @flags:	PFM_SETFL_*
+ * @timeout:	ns
+ * @runs:	how often it became active
+ * @duration:	ns that it was active
+ * @enabled:	ns, of events that are gone or were not placed
+ * @running:	ns, of events that are gone
+ * @lost:	overflows that nobody will hear of
+ * @used:	registers that there are
+ * @povfl:	registers that overflowed and were not reset
+ * @reset_pend:	registers that wait for their reset
+ * @late:	registers whose overflow found the context busy
+ * @pmcs:	control registers
+ * @rcu:	an interrupted handler may still look at it
+ * @regs:	data registers, by number
+ */
+struct pfm_set {
+	struct pfm_context	*ctx;
+	struct list_head	node;
+	struct pfm_set		*next;
+	struct perf_event	*leader;
+	u16			id;
+	u16			next_id;
+	u32			flags;
+	u64			timeout;
+	u64			runs;
+	u64			duration;
+	u64			enabled;
+	u64			running;
+	u64			lost;
+	DECLARE_BITMAP(used, PFM_MAX_REGS);
+	DECLARE_BITMAP(povfl, PFM_MAX_REGS);
+	DECLARE_BITMAP(reset_pend, PFM_MAX_REGS);
+	DECLARE_BITMAP(late, PFM_MAX_REGS);
+	struct pfm_pmcs		pmcs;
+	struct rcu_head		rcu;
+	struct pfm_reg		*regs[PFM_MAX_REGS];
+};
+
+/* Bits of pfm_context::pend, what a handler leaves to pfm_step() */
+enum pfm_pend {
+	PFM_PEND_SWITCH,
+	PFM_PEND_MASK,
+	PFM_PEND_NOTIFY,
+	PFM_PEND_RESET,
+	PFM_PEND_LATE,
+};
+
+/* Bits of pfm_context::post, what must wait until the locks are dropped */
+enum pfm_post {
+	PFM_POST_WAKE,
+	PFM_POST_BLOCK,
+};
+
+/**
+ * struct pfm_where - where an overflow happened
+ * @ip:		instruction pointer or 0
+ * @tgid:	thread group
+ * @tid:	thread
+ * @cpu:	CPU
+ */
+struct pfm_where {
+	u64			ip;
+	u32			tgid;
+	u32			tid;
+	u16			cpu;
+};
+
+/**
+ * struct pfm_context - a session, what a descriptor refers to
+ * @ref:	of the descriptor, of the task, of a pending block
+ * @mutex:	serialises the system calls
+ * @state:	PFM_UNLOADED and so on
+ * @flags:	PFM_FL_*
+ * @pmu_type:	of the events, 0 for the CPU's PMU
+ * @map:	its registers
+ * @sets:	event sets in order
+ * @nr_sets:	how many
+ * @ns:		PID namespace of messages and samples
+ * @active:	set that counts or will
+ * @started:	pfm_start(2) was called
+ * @self:	the thread that loaded it is its target
+ * @timed:	some set has a timeout, @clock a timer
+ * @task:	target, or NULL
+ * @cpu:	target, or -1
+ * @clock:	runs with the target while started: gives sets their time, and
+ *		is the timer that switches them. All else runs by its context.
+ * @dead:	the CPU went offline, nothing counts any more
+ * @dead_work:	unloads the context then
+ * @entered:	count of @clock up to which the active set's time is known
+ * @cpu_node:	in the list of contexts that are loaded on a CPU
+ * @pend:	PFM_PEND_*
+ * @post:	PFM_POST_*
+ * @busy:	somebody on the target's CPU works on the context: an overflow
+ *		of a higher context must only leave a note
+ * @where:	of the overflow to be notified
+ * @ovfl_set:	set of that overflow
+ * @deferred:	the switch that a mask has put off
+ * @rnd:	varies reset values, used while @busy
+ * @can_restart: notifications that were not answered by pfm_restart(2)
+ * @step_work:	runs pfm_step()
+ * @wake_work:	wakes readers
+ * @blocked:	the target shall wait
+ * @block_work:	lets it do so
+ * @block_queued: @block_work is
+ * @block_wait:	where it does
+ * @lock:	protects the messages
+ * @msgs:	messages
+ * @msg_head:	where the next one is put
+ * @msg_tail:	where the next one is read
+ * @msg_wait:	readers
+ * @fasync:	who gets SIGIO
+ * @smpl:	the sampling buffer or NULL
+ * @rcu:	an interrupted handler may still look at it
+ */
+struct pfm_context {
+	refcount_t		ref;
+	struct mutex		mutex;
+	enum pfm_state		state;
+	u32			flags;
+	u32			pmu_type;
+	const struct pfm_pmu_map *map;
+	struct list_head	sets;
+	unsigned int		nr_sets;
+	struct pid_namespace	*ns;
+
+	struct pfm_set		*active;
+	bool			started;
+	bool			self;
+	bool			timed;
+	struct task_struct	*task;
+	int			cpu;
+	struct perf_event	*clock;
+	bool			dead;
+	struct work_struct	dead_work;
+	u64			entered;
+	struct list_head	cpu_node;
+
+	unsigned long		pend;
+	unsigned long		post;
+	int			busy;
+	struct pfm_where	where;
+	struct pfm_set		*ovfl_set;
+	bool			deferred;
+	struct rnd_state	rnd;
+	unsigned int		can_restart;
+	struct irq_work		step_work;
+	struct irq_work		wake_work;
+
+	bool			blocked;
+	struct callback_head	block_work;
+	unsigned long		block_queued;
+	wait_queue_head_t	block_wait;
+
+	raw_spinlock_t		lock;
+	union pfarg_msg		msgs[PFM_MSGQ_DEPTH + 1];
+	unsigned int		msg_head;
+	unsigned int		msg_tail;
+	wait_queue_head_t	msg_wait;
+	struct fasync_struct	*fasync;
+
+	struct pfm_smpl		*smpl;
+	struct rcu_head		rcu;
+};
+
+/* A timer of its own, if it is to overflow */
+static inline bool pfm_reg_is_clock(unsigned int num)
+{
+	return num == PFM_SW_BASE + PERF_COUNT_SW_CPU_CLOCK ||
+	       num == PFM_SW_BASE + PERF_COUNT_SW_TASK_CLOCK;
+}
+
+/* ctx.c */
+struct pfm_context *pfm_ctx_create(u32 flags, u32 pmu_type);
+void pfm_ctx_put(struct pfm_context *ctx);
+struct pfm_context *pfm_ctx_of_file(struct file *file);
+struct file *pfm_ctx_file(struct pfm_context *ctx);
+bool pfm_msg_put(struct pfm_context *ctx, const union pfarg_msg *msg);
+void pfm_msg_end(struct pfm_context *ctx);
+void pfm_msg_clear(struct pfm_context *ctx);
+void pfm_wake(struct irq_work *work);
+void pfm_block(struct callback_head *head);
+
+/* sets.c */
+struct pfm_set *pfm_set_find(struct pfm_context *ctx, u16 id);
+int pfm_set_create(struct pfm_context *ctx, struct pfarg_setdesc *desc);
+int pfm_set_delete(struct pfm_context *ctx, const struct pfarg_setdesc *desc);
+int pfm_sets_resolve(struct pfm_context *ctx);
+void pfm_set_free(struct pfm_set *set);
+int pfm_sets_getinfo(struct pfm_context *ctx, struct pfarg_setinfo *info, int n);
+
+/* regs.c */
+const struct pfm_pmu_map *pfm_map_find(u32 pmu_type);
+bool pfm_pmd_exists(const struct pfm_context *ctx, unsigned int num);
+bool pfm_pmc_exists(const struct pfm_context *ctx, unsigned int num);
+int pfm_reg_attr(const struct pfm_set *set, const struct pfm_reg *reg,
+		 struct perf_event_attr *attr);
+int pfm_pmcs_write(struct pfm_context *ctx, struct pfarg_pmc *vec, int n);
+int pfm_pmds_write(struct pfm_context *ctx, struct pfarg_pmd *vec, int n);
+int pfm_pmds_read(struct pfm_context *ctx, struct pfarg_pmd *vec, int n);
+
+/* group.c */
+int pfm_groups_create(struct pfm_context *ctx);
+int pfm_group_rebuild(struct pfm_context *ctx, struct pfm_set *set);
+void pfm_groups_release(struct pfm_context *ctx);
+
+/* attach.c */
+int pfm_load(struct pfm_context *ctx, struct task_struct *task, int cpu, u16 set);
+void pfm_unload(struct pfm_context *ctx);
+void pfm_lock(struct pfm_context *ctx);
+void pfm_dead_work(struct work_struct *work);
+extern atomic_t pfm_task_sessions;
+extern atomic_t pfm_cpu_sessions;
+
+/* run.c */
+void pfm_step_work(struct irq_work *work);
+int pfm_call(struct pfm_context *ctx, event_f func, void *data);
+void pfm_step(struct pfm_context *ctx);
+void pfm_halt(struct pfm_context *ctx);
+void pfm_stop_dead(struct pfm_context *ctx);
+void pfm_run_set(struct pfm_context *ctx, struct pfm_set *from, struct pfm_set *to);
+void pfm_account(struct pfm_context *ctx);
+int pfm_start(struct pfm_context *ctx, struct pfm_set *set);
+int pfm_stop(struct pfm_context *ctx);
+int pfm_restart(struct pfm_context *ctx);
+
+/* ovfl.c */
+u64 pfm_period(u64 value);
+u64 pfm_value(const struct pfm_reg *reg);
+u64 pfm_reset_value(const struct pfm_reg *reg, bool restart, u64 random);
+void pfm_reg_set(struct pfm_reg *reg, u64 value);
+void pfm_reset_pending(struct pfm_set *set, bool restart);
+void pfm_overflow(struct perf_event *event, struct perf_sample_data *data,
+		  struct pt_regs *regs);
+void pfm_clock_overflow(struct perf_event *event, struct perf_sample_data *data,
+			struct pt_regs *regs);
+void pfm_overflow_late(struct pfm_context *ctx);
+void pfm_clock_arm(struct pfm_context *ctx, u64 timeout);
+
+/* smpl.c */
+int pfm_smpl_create(struct pfm_context *ctx, const struct pfm_dfl_smpl_arg *arg);
+void pfm_smpl_free(struct pfm_smpl *smpl);
+bool pfm_smpl_add(struct pfm_context *ctx, const struct pfm_reg *reg,
+		  const struct pfm_where *where);
+void pfm_smpl_restart(struct pfm_smpl *smpl);
+int pfm_smpl_mmap(struct pfm_smpl *smpl, struct vm_area_struct *vma);
+u64 pfm_smpl_pages(void);
+
+/* sysfs.c */
+extern unsigned int pfm_arg_mem_max;
+extern unsigned int pfm_sets_max;
+extern unsigned int pfm_events_max;
+extern unsigned long pfm_smpl_mem_max;
+extern unsigned int pfm_min_timeout;
+extern int pfm_sys_group;
+extern int pfm_task_group;
+
+#endif /* _KERNEL_EVENTS_PERFMON_INTERNAL_H */

@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Registers of a context: which there are, and writing and reading vectors of
+ * them.
+ *
+ * Data registers from PFM_SW_BASE on are the software events of perf, on every
+ * machine. Those below are the counters of the PMU that the context was created
+ * for, as its map describes them. Which physical counter is used is the choice
+ * of the PMU's driver.
+ *
+ * An element of a vector that cannot be taken is flagged, and those before it
+ * stay applied.
+ */
+#include <linux/security.h>
+#include <linux/slab.h>
+
+#include "internal.h"
+
+/* Any other PMU of perf events: control register i is the config of event i. */
+static int pfm_any_to_attr(unsigned int pmd, const struct pfm_pmc_val *pmcs,
+			   struct perf_event_attr *attr)
+{
+	if (!pmcs[pmd].used)
+		return -ENOENT;
+
+	attr->config = pmcs[pmd].value;
+	attr->exclude_user = !!(pmcs[pmd].flags & PFM_REGFL_EXCL_USER);
+	attr->exclude_kernel = !!(pmcs[pmd].flags & PFM_REGFL_EXCL_KERNEL);
+	attr->exclude_hv = !!(pmcs[pmd].flags & PFM_REGFL_EXCL_HV);
+	return 0;
+}
+
+static const struct pfm_pmu_map pfm_any_map = {
+	.model		= "perf events",
+	.pmcs		= GENMASK_ULL(15, 0),
+	.pmds		= GENMASK_ULL(15, 0),
+	.width		= 64,
+	.to_attr	= pfm_any_to_attr,
+};
+
+/* What a machine without a map has: software events alone. */
+static const struct pfm_pmu_map pfm_no_map = {
+	.model		= "none",
+};
+
+const struct pfm_pmu_map * __weak pfm_arch_map(void)
+{
+	return NULL;
+}
+
+/**
+ * pfm_map_find() - The registers of a PMU
+ * @pmu_type:	Its type, 0 for the CPU's
+ *
+ * Context: Process context.
+ * Return: The map, or NULL if there is no such PMU.
+ */
+const struct pfm_pmu_map *pfm_map_find(u32 pmu_type)
+{
+	const struct pfm_pmu_map *map;
+
+	if (pmu_type)
+		return perf_pmu_type_exists(pmu_type) ? &pfm_any_map : NULL;
+
+	map = pfm_arch_map();
+	return map ?: &pfm_no_map;
+}
+
+static bool pfm_sw_exists(unsigned int num)
+{
+	return num >= PFM_SW_BASE && num < PFM_SW_BASE + PFM_NR_SW &&
+	       num != PFM_SW_BASE + PERF_COUNT_SW_BPF_OUTPUT;
+}
+
+/**
+ * pfm_pmd_exists() - Is there this data register?
+ * @ctx:	The context
+ * @num:	The register's number
+ *
+ * Context: Any.
+ * Return: Whether there is.
+ */
+bool pfm_pmd_exists(const struct pfm_context *ctx, unsigned int num)
+{
+	return num < 64 ? ctx->map->pmds & BIT_ULL(num) : pfm_sw_exists(num);
+}
+
+/**
+ * pfm_pmc_exists() - Is there this control register?
+ * @ctx:	The context
+ * @num:	The register's number
+ *
+ * Context: Any.
+ * Return: Whether there is.
+ */
+bool pfm_pmc_exists(const struct pfm_context *ctx, unsigned int num)
+{
+	return num < 64 ? ctx->map->pmcs & BIT_ULL(num) : pfm_sw_exists(num);
+}
+
+static int pfm_sw_attr(unsigned int num, u32 flags, struct perf_event_attr *attr)
+{
+	attr->type = PERF_TYPE_SOFTWARE;
+	attr->config = num - PFM_SW_BASE;
+	attr->exclude_user = !!(flags & PFM_REGFL_EXCL_USER);
+	attr->exclude_kernel = !!(flags & PFM_REGFL_EXCL_KERNEL);
+	attr->exclude_hv = !!(flags & PFM_REGFL_EXCL_HV);
+	return 0;
+}
+
+/* Not quite now, but from anywhere */
+static u64 pfm_value_about(const struct pfm_reg *reg)
+{
+	return reg->base + (reg->event ? local64_read(&reg->event->count) : 0);
+}
+
+/* Must the event of a register interrupt, now or later? */
+static bool pfm_reg_wraps(const struct pfm_reg *reg)
+{
+	return (reg->flags & PFM_REGFL_OVFL_NOTIFY) || reg->switch_cnt ||
+	       pfm_period(pfm_value_about(reg)) != PFM_NO_PERIOD ||
+	       pfm_period(reg->long_reset) != PFM_NO_PERIOD ||
+	       pfm_period(reg->short_reset) != PFM_NO_PERIOD;
+}
+
+/**
+ * pfm_reg_attr() - Describe the event that a data register counts
+ * @set:	The set
+ * @reg:	The register
+ * @attr:	Receives the description
+ *
+ * All are sampling events, even those whose value never wraps: PMUs refuse to
+ * make a sampling event of another one later. But a clock would have a timer
+ * for that, which is not cheap, so a clock that wraps is another event.
+ *
+ * Context: Process context. Checks what the caller may count.
+ * Return: 0, -ENOENT if the register counts nothing, -EACCES if it would count
+ *         the kernel and the caller may not.
+ */
+int pfm_reg_attr(const struct pfm_set *set, const struct pfm_reg *reg,
+		 struct perf_event_attr *attr)
+{
+	const struct pfm_context *ctx = set->ctx;
+	int ret;
+
+	*attr = (struct perf_event_attr) {
+		.size		= sizeof(*attr),
+		.exclude_guest	= 1,
+		.sample_period	= pfm_period(pfm_value_about(reg)),
+	};
+	if (pfm_reg_is_clock(reg->num) && !pfm_reg_wraps(reg))
+		attr->sample_period = 0;
+	if (reg->num >= PFM_SW_BASE) {
+		ret = pfm_sw_attr(reg->num,
+				  set->pmcs.sw[reg->num - PFM_SW_BASE].flags, attr);
+	} else {
+		attr->type = ctx->pmu_type;
+		ret = ctx->map->to_attr(reg->num, set->pmcs.pmu, attr);
+	}
+	if (ret)
+		return ret;
+
+	return attr->exclude_kernel ? 0 : perf_allow_kernel();
+}
+
+static int pfm_pmc_check(const struct pfm_context *ctx, const struct pfarg_pmc *arg)
+{
+	const u32 levels = PFM_REGFL_EXCL_USER | PFM_REGFL_EXCL_KERNEL |
+			   PFM_REGFL_EXCL_HV;
+	const struct pfm_pmu_map *map = ctx->map;
+	unsigned int num = arg->reg_num;
+	u32 flags = arg->reg_flags & ~PFM_REGFL_RETFL_MASK;
+
+	if ((flags & ~levels) ||
+	    memchr_inv(arg->reserved, 0, sizeof(arg->reserved)))
+		return -EINVAL;
+	if (num >= PFM_SW_BASE)
+		return arg->reg_value ? -EINVAL : 0;
+	if (map->pmc_rsvd &&
+	    (arg->reg_value ^ map->pmc_dfl(num)) & map->pmc_rsvd(num))
+		return -EINVAL;
+	return map->check ? map->check(num, arg->reg_value, flags) : 0;
+}
+
+/* Does a write make the events of the set others than before? */
+static bool pfm_pmc_write(struct pfm_set *set, const struct pfarg_pmc *arg)
+{
+	unsigned int num = arg->reg_num;
+	struct pfm_pmc_val old, *pmc;
+
+	pmc = num < PFM_SW_BASE ? &set->pmcs.pmu[num] :
+				  &set->pmcs.sw[num - PFM_SW_BASE];
+	old = *pmc;
+	pmc->value = arg->reg_value;
+	pmc->flags = arg->reg_flags & ~PFM_REGFL_RETFL_MASK;
+	pmc->used = true;
+	return !old.used || old.value != pmc->value || old.flags != pmc->flags;
+}
+
+/* The last element of @vec that names @set is what could not be done. */
+static void pfm_pmcs_flag(struct pfarg_pmc *vec, int n, u16 set)
+{
+	while (n--) {
+		if (vec[n].reg_set == set) {
+			vec[n].reg_flags |= PFM_REGFL_RETFL_EINVAL;
+			return;
+		}
+	}
+}
+
+/* Write those of the first @n elements that are for @set. */
+static int pfm_pmcs_write_set(struct pfm_context *ctx, struct pfm_set *set,
+			      struct pfarg_pmc *vec, int n)
+{
+	struct pfm_pmcs *old = NULL;
+	bool changed = false;
+	int i, ret = 0;
+
+	if (ctx->state != PFM_UNLOADED) {
+		old = kmemdup(&set->pmcs, sizeof(set->pmcs), GFP_KERNEL);
+		if (!old)
+			return -ENOMEM;
+	}
+	for (i = 0; i < n; i++) {
+		if (vec[i].reg_set == set->id)
+			changed |= pfm_pmc_write(set, &vec[i]);
+	}
+	if (old && changed)
+		ret = pfm_group_rebuild(ctx, set);
+	if (ret) {
+		set->pmcs = *old;
+		pfm_pmcs_flag(vec, n, set->id);
+	}
+	kfree(old);
+	return ret;
+}
+
+/* Is element @i the first one of its set? */
+static bool pfm_first_of_set(const struct pfarg_pmc *vec, int i)
+{
+	int k;
+
+	for (k = 0; k < i; k++) {
+		if (vec[k].reg_set == vec[i].reg_set)
+			return false;
+	}
+	return true;
+}
+
+/**
+ * pfm_pmcs_write() - Write control registers
+ * @ctx:	The context
+ * @vec:	What to write, receives flags
+ * @n:		How many elements
+ *
+ * While the context is loaded, the events of each set that changes are created
+ * anew, all at once. Registers of a set that the PMU does not take keep what
+ * they had.
+ *
+ * Context: pfm_context::mutex held. Sleeps.
+ * Return: 0, -EINVAL, -EACCES, -ENOMEM, or what the PMU says.
+ */
+int pfm_pmcs_write(struct pfm_context *ctx, struct pfarg_pmc *vec, int n)
+{
+	int i, good, ret = 0, err = 0;
+
+	for (good = 0; good < n; good++) {
+		struct pfarg_pmc *arg = &vec[good];
+		u32 flag = 0;
+
+		arg->reg_flags &= ~PFM_REGFL_RETFL_MASK;
+		if (!pfm_set_find(ctx, arg->reg_set))
+			flag = PFM_REGFL_RETFL_NOSET;
+		else if (!pfm_pmc_exists(ctx, arg->reg_num))
+			flag = PFM_REGFL_RETFL_NOTAVAIL;
+		else if (pfm_pmc_check(ctx, arg))
+			flag = PFM_REGFL_RETFL_EINVAL;
+		if (flag) {
+			arg->reg_flags |= flag;
+			ret = -EINVAL;
+			break;
+		}
+	}
+
+	for (i = 0; i < good && !err; i++) {
+		if (pfm_first_of_set(vec, i))
+			err = pfm_pmcs_write_set(ctx, pfm_set_find(ctx, vec[i].reg_set),
+						 vec, good);
+	}
+	return err ?: ret;
+}
+
+static struct pfm_reg *pfm_reg_get(struct pfm_set *set, unsigned int num)
+{
+	struct pfm_reg *reg = set->regs[num];
+
+	if (reg)
+		return reg;
+
+	reg = kzalloc(sizeof(*reg), GFP_KERNEL_ACCOUNT);
+	if (!reg)
+		return NULL;
+
+	reg->num = num;
+	reg->set = set;
+	WRITE_ONCE(set->regs[num], reg);
+	/* A handler that sees the bit sees the register: see pfm_overflow(). */
+	smp_wmb();
+	set_bit(num, set->used);
+	return reg;
+}
+
+static int pfm_mask_check(const struct pfm_context *ctx, const u64 *mask)
+{
+	unsigned int num;
+
+	for_each_set_bit(num, (const unsigned long *)mask, PFM_MAX_REGS) {
+		if (!pfm_pmd_exists(ctx, num))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static int pfm_pmd_check(const struct pfm_context *ctx, const struct pfarg_pmd *arg)
+{
+	u32 flags = arg->reg_flags & ~PFM_REGFL_RETFL_MASK;
+
+	if ((flags & ~(PFM_REGFL_OVFL_NOTIFY | PFM_REGFL_RANDOM)) ||
+	    memchr_inv(arg->reserved, 0, sizeof(arg->reserved)))
+		return -EINVAL;
+	return pfm_mask_check(ctx, arg->reg_reset_pmds) ?:
+	       pfm_mask_check(ctx, arg->reg_smpl_pmds);
+}
+
+/* Make the register and those that it names exist. */
+static int pfm_pmd_prepare(struct pfm_set *set, const struct pfarg_pmd *arg)
+{
+	DECLARE_BITMAP(named, PFM_MAX_REGS);
+	unsigned int num;
+
+	bitmap_or(named, (const unsigned long *)arg->reg_reset_pmds,
+		  (const unsigned long *)arg->reg_smpl_pmds, PFM_MAX_REGS);
+	__set_bit(arg->reg_num, named);
+	for_each_set_bit(num, named, PFM_MAX_REGS) {
+		if (!pfm_reg_get(set, num))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void pfm_pmd_apply(struct pfm_reg *reg, const struct pfarg_pmd *arg)
+{
+	reg->flags = arg->reg_flags & ~PFM_REGFL_RETFL_MASK;
+	reg->long_reset = arg->reg_long_reset;
+	reg->short_reset = arg->reg_short_reset;
+	reg->switch_cnt = arg->reg_ovfl_switch_cnt;
+	reg->left = arg->reg_ovfl_switch_cnt;
+	reg->smpl_eventid = arg->reg_smpl_eventid;
+	reg->random_mask = arg->reg_random_mask;
+	bitmap_copy(reg->reset_pmds, (const unsigned long *)arg->reg_reset_pmds,
+		    PFM_MAX_REGS);
+	bitmap_copy(reg->smpl_pmds, (const unsigned long *)arg->reg_smpl_pmds,
+		    PFM_MAX_REGS);
+	pfm_reg_set(reg, arg->reg_value);
+	clear_bit(reg->num, reg->set->povfl);
+	clear_bit(reg->num, reg->set->reset_pend);
+}
+
+struct pfm_pmds {
+	struct pfm_context	*ctx;
+	struct pfarg_pmd	*vec;
+	int			n;
+	int			ret;
+};
+
+static void pfm_pmds_apply(struct pfm_pmds *pmds)
+{
+	int i;
+
+	for (i = 0; i < pmds->n; i++) {
+		const struct pfarg_pmd *arg = &pmds->vec[i];
+
+		pfm_pmd_apply(pfm_set_find(pmds->ctx, arg->reg_set)->regs[arg->reg_num],
+			      arg);
+	}
+}
+
+static void pfm_pmds_apply_event(struct perf_event *event,
+				 struct perf_cpu_context *cpuctx,
+				 struct perf_event_context *pctx, void *data)
+{
+	struct pfm_pmds *pmds = data;
+
+	pfm_step(pmds->ctx);
+	pmds->ctx->busy++;
+	barrier();
+	pfm_pmds_apply(pmds);
+	barrier();
+	pmds->ctx->busy--;
+}
+
+/* Has a register another event than it should have? */
+static bool pfm_reg_outdated(const struct pfm_set *set, const struct pfm_reg *reg)
+{
+	struct perf_event_attr attr;
+
+	if (!reg->event)
+		return pfm_reg_attr(set, reg, &attr) != -ENOENT;
+	return pfm_reg_is_clock(reg->num) && !reg->event->attr.sample_period &&
+	       pfm_reg_wraps(reg);
+}
+
+/* Registers that were written the first time begin to count. */
+static int pfm_pmds_rebuild(struct pfm_context *ctx, struct pfarg_pmd *vec, int n)
+{
+	int i, ret;
+
+	for (i = 0; i < n; i++) {
+		struct pfm_set *set = pfm_set_find(ctx, vec[i].reg_set);
+		unsigned int num;
+
+		for_each_set_bit(num, set->used, PFM_MAX_REGS) {
+			if (pfm_reg_outdated(set, set->regs[num]))
+				break;
+		}
+		if (num >= PFM_MAX_REGS)
+			continue;
+		ret = pfm_group_rebuild(ctx, set);
+		if (ret) {
+			vec[i].reg_flags |= PFM_REGFL_RETFL_EINVAL;
+			return ret;
+		}
+	}
+	return 0;
+}
+
+/**
+ * pfm_pmds_write() - Write data registers
+ * @ctx:	The context
+ * @vec:	What to write, receives flags
+ * @n:		How many elements
+ *
+ * Context: pfm_context::mutex held. Sleeps.
+ * Return: As pfm_pmcs_write().
+ */
+int pfm_pmds_write(struct pfm_context *ctx, struct pfarg_pmd *vec, int n)
+{
+	struct pfm_pmds pmds = { .ctx = ctx, .vec = vec };
+	int ret = 0, err = 0;
+
+	for (; pmds.n < n && !ret; pmds.n++) {
+		struct pfarg_pmd *arg = &vec[pmds.n];
+		struct pfm_set *set = pfm_set_find(ctx, arg->reg_set);
+		u32 flag = 0;
+
+		arg->reg_flags &= ~PFM_REGFL_RETFL_MASK;
+		if (!set)
+			flag = PFM_REGFL_RETFL_NOSET;
+		else if (!pfm_pmd_exists(ctx, arg->reg_num))
+			flag = PFM_REGFL_RETFL_NOTAVAIL;
+		else if (pfm_pmd_check(ctx, arg))
+			flag = PFM_REGFL_RETFL_EINVAL;
+		if (flag) {
+			arg->reg_flags |= flag;
+			ret = -EINVAL;
+			break;
+		}
+		ret = pfm_pmd_prepare(set, arg);
+		if (ret)
+			break;
+	}
+
+	if (ctx->state == PFM_UNLOADED ||
+	    pfm_call(ctx, pfm_pmds_apply_event, &pmds) == -ESRCH)
+		pfm_pmds_apply(&pmds);
+	else
+		err = pfm_pmds_rebuild(ctx, vec, pmds.n);
+	return err ?: ret;
+}
+
+/* One element. Return: PFM_REGFL_RETFL_* */
+static u32 pfm_pmd_get(const struct pfm_context *ctx, const struct pfm_set *set,
+		       struct pfarg_pmd *arg)
+{
+	struct pfm_reg *reg;
+
+	if (!set)
+		return PFM_REGFL_RETFL_NOSET;
+	if (!pfm_pmd_exists(ctx, arg->reg_num))
+		return PFM_REGFL_RETFL_NOTAVAIL;
+
+	reg = set->regs[arg->reg_num];
+	if (!reg)
+		return PFM_REGFL_RETFL_EINVAL;
+	arg->reg_value = pfm_value(reg);
+	arg->reg_last_reset_val = reg->last_reset;
+	arg->reg_ovfl_switch_cnt = reg->left;
+	return 0;
+}
+
+static void pfm_pmds_get(struct pfm_pmds *pmds)
+{
+	struct pfm_set *set = NULL;
+	int i;
+
+	for (i = 0; i < pmds->n; i++) {
+		struct pfarg_pmd *arg = &pmds->vec[i];
+		u32 flag;
+
+		if (!set || set->id != arg->reg_set)
+			set = pfm_set_find(pmds->ctx, arg->reg_set);
+		flag = pfm_pmd_get(pmds->ctx, set, arg);
+		arg->reg_flags = (arg->reg_flags & ~PFM_REGFL_RETFL_MASK) | flag;
+		if (flag) {
+			pmds->ret = -EINVAL;
+			return;
+		}
+	}
+}
+
+static void pfm_pmds_get_event(struct perf_event *event,
+			       struct perf_cpu_context *cpuctx,
+			       struct perf_event_context *pctx, void *data)
+{
+	/*
+	 * Not pfm_step(): what waits for it changes no value that the caller
+	 * could not have seen before, and reading shall be cheap.
+	 */
+	pfm_pmds_get(data);
+}
+
+/**
+ * pfm_pmds_read() - Read data registers
+ * @ctx:	The context
+ * @vec:	Names them, receives values and flags
+ * @n:		How many elements
+ *
+ * The values are all of the same moment, also across sets.
+ *
+ * Context: pfm_context::mutex held. Sleeps.
+ * Return: 0 or -EINVAL.
+ */
+int pfm_pmds_read(struct pfm_context *ctx, struct pfarg_pmd *vec, int n)
+{
+	struct pfm_pmds pmds = { .ctx = ctx, .vec = vec, .n = n };
+
+	if (ctx->state == PFM_UNLOADED ||
+	    pfm_call(ctx, pfm_pmds_get_event, &pmds) == -ESRCH)
+		pfm_pmds_get(&pmds);
+	return pmds.ret;
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Event sets of a context: an ordered list, which changes only while the context
+ * is not loaded.
+ *
+ * Set 0 always exists. Sets follow each other in the order of their names, the
+ * first one follows the last. PFM_SETFL_EXPL_NEXT names another successor; that
+ * it exists is checked when the context is loaded.
+ */
+#include <linux/slab.h>
+
+#include "internal.h"
+
+/**
+ * pfm_set_find() - Find an event set
+ * @ctx:	The context
+ * @id:		Name of the set
+ *
+ * Context: pfm_context::mutex held, or the context is not yet known to others.
+ * Return: The set or NULL.
+ */
+struct pfm_set *pfm_set_find(struct pfm_context *ctx, u16 id)
+{
+	struct pfm_set *set;
+
+	list_for_each_entry(set, &ctx->sets, node) {
+		if (set->id == id)
+			return set;
+	}
+	return NULL;
+}
+
+static int pfm_setdesc_check(const struct pfarg_setdesc *desc)
+{
+	const u32 switches = PFM_SETFL_OVFL_SWITCH | PFM_SETFL_TIME_SWITCH;
+	u32 flags = desc->set_flags;
+
+	if (memchr_inv(desc->reserved, 0, sizeof(desc->reserved)))
+		return -EINVAL;
+	if (flags & ~(switches | PFM_SETFL_EXPL_NEXT))
+		return -EINVAL;
+	if ((flags & switches) == switches)
+		return -EINVAL;
+	if ((flags & PFM_SETFL_EXPL_NEXT) && !(flags & switches))
+		return -EINVAL;
+	if (!(flags & PFM_SETFL_EXPL_NEXT) && desc->set_id_next)
+		return -EINVAL;
+	if (!(flags & PFM_SETFL_TIME_SWITCH))
+		return desc->set_timeout ? -EINVAL : 0;
+	if (!desc->set_timeout || desc->set_timeout >= PFM_NO_TIMEOUT)
+		return -EINVAL;
+	return 0;
+}
+
+static void pfm_set_insert(struct pfm_context *ctx, struct pfm_set *set)
+{
+	struct pfm_set *pos;
+
+	list_for_each_entry(pos, &ctx->sets, node) {
+		if (pos->id > set->id)
+			break;
+	}
+	list_add_tail(&set->node, &pos->node);
+	ctx->nr_sets++;
+}
+
+/**
+ * pfm_set_create() - Create an event set or describe an existing one anew
+ * @ctx:	The context, not loaded
+ * @desc:	What it shall be. The timeout is written back as it will be used.
+ *
+ * The run count and the time of an existing set begin again, its registers stay.
+ *
+ * Context: As pfm_set_find(). Sleeps.
+ * Return: 0, -EINVAL, -ENOSPC, -ENOMEM.
+ */
+int pfm_set_create(struct pfm_context *ctx, struct pfarg_setdesc *desc)
+{
+	struct pfm_set *set;
+	int ret;
+
+	ret = pfm_setdesc_check(desc);
+	if (ret)
+		return ret;
+
+	set = pfm_set_find(ctx, desc->set_id);
+	if (!set) {
+		if (ctx->nr_sets > pfm_sets_max)
+			return -ENOSPC;
+		set = kzalloc(sizeof(*set), GFP_KERNEL_ACCOUNT);
+		if (!set)
+			return -ENOMEM;
+		set->ctx = ctx;
+		set->id = desc->set_id;
+		pfm_set_insert(ctx, set);
+	}
+
+	if (desc->set_flags & PFM_SETFL_TIME_SWITCH)
+		desc->set_timeout = max_t(u64, desc->set_timeout,
+					  READ_ONCE(pfm_min_timeout));
+	set->next_id = desc->set_id_next;
+	set->flags = desc->set_flags;
+	set->timeout = desc->set_timeout;
+	set->runs = 0;
+	set->duration = 0;
+	set->enabled = 0;
+	set->running = 0;
+	set->lost = 0;
+	return 0;
+}
+
+static void pfm_set_free_rcu(struct rcu_head *rcu)
+{
+	struct pfm_set *set = container_of(rcu, struct pfm_set, rcu);
+	unsigned int num;
+
+	for_each_set_bit(num, set->used, PFM_MAX_REGS)
+		kfree(set->regs[num]);
+	kfree(set);
+}
+
+/**
+ * pfm_set_free() - Free an event set and its registers
+ * @set:	The set, which has no events and is on no list
+ *
+ * Context: Any. A handler that was interrupted before the events went away may
+ *          still look at the set.
+ */
+void pfm_set_free(struct pfm_set *set)
+{
+	call_rcu(&set->rcu, pfm_set_free_rcu);
+}
+
+/**
+ * pfm_set_delete() - Delete an event set
+ * @ctx:	The context, not loaded
+ * @desc:	Names the set
+ *
+ * Context: pfm_context::mutex held.
+ * Return: 0, or -EINVAL for set 0 and for a set that does not exist.
+ */
+int pfm_set_delete(struct pfm_context *ctx, const struct pfarg_setdesc *desc)
+{
+	struct pfm_set *set;
+
+	if (!desc->set_id ||
+	    memchr_inv(desc->reserved, 0, sizeof(desc->reserved)))
+		return -EINVAL;
+
+	set = pfm_set_find(ctx, desc->set_id);
+	if (!set)
+		return -EINVAL;
+
+	if (ctx->active == set)
+		ctx->active = list_first_entry(&ctx->sets, struct pfm_set, node);
+	list_del(&set->node);
+	ctx->nr_sets--;
+	pfm_set_free(set);
+	return 0;
+}
+
+/**
+ * pfm_sets_resolve() - Find out which set follows which
+ * @ctx:	The context, about to be loaded
+ *
+ * Context: pfm_context::mutex held.
+ * Return: 0, or -EINVAL if a set names a successor that does not exist.
+ */
+int pfm_sets_resolve(struct pfm_context *ctx)
+{
+	struct pfm_set *set;
+
+	ctx->timed = false;
+	list_for_each_entry(set, &ctx->sets, node) {
+		if (set->flags & PFM_SETFL_TIME_SWITCH)
+			ctx->timed = true;
+		if (set->flags & PFM_SETFL_EXPL_NEXT)
+			set->next = pfm_set_find(ctx, set->next_id);
+		else if (list_is_last(&set->node, &ctx->sets))
+			set->next = list_first_entry(&ctx->sets, struct pfm_set, node);
+		else
+			set->next = list_next_entry(set, node);
+		if (!set->next)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static u64 pfm_timeout_left(const struct pfm_set *set)
+{
+	struct pfm_context *ctx = set->ctx;
+	struct hw_perf_event *hwc;
+	s64 left;
+
+	if (!(set->flags & PFM_SETFL_TIME_SWITCH))
+		return 0;
+	if (set != ctx->active || !ctx->clock || !ctx->started)
+		return set->timeout;
+
+	hwc = &ctx->clock->hw;
+	if (ctx->clock->state == PERF_EVENT_STATE_ACTIVE)
+		left = ktime_to_ns(hrtimer_get_remaining(&hwc->hrtimer));
+	else
+		left = local64_read(&hwc->period_left);
+	return clamp_t(s64, left, 0, set->timeout);
+}
+
+/* The leader's times, as of now */
+static void pfm_set_times(const struct pfm_set *set, struct pfarg_setinfo *info)
+{
+	struct perf_event *leader = set->leader;
+	u64 now;
+
+	info->set_enabled_ns = set->enabled;
+	info->set_running_ns = set->running;
+	if (!leader)
+		return;
+
+	info->set_enabled_ns += leader->total_time_enabled;
+	info->set_running_ns += leader->total_time_running;
+	if (leader->state < PERF_EVENT_STATE_INACTIVE)
+		return;
+
+	now = perf_event_ctx_time(leader) - leader->tstamp;
+	info->set_enabled_ns += now;
+	if (leader->state == PERF_EVENT_STATE_ACTIVE)
+		info->set_running_ns += now;
+}
+
+static void pfm_set_info(const struct pfm_set *set, struct pfarg_setinfo *info)
+{
+	const struct pfm_context *ctx = set->ctx;
+	unsigned int num;
+
+	memset(info, 0, sizeof(*info));
+	info->set_id = set->id;
+	info->set_id_next = set->next_id;
+	info->set_flags = set->flags;
+	if (set == ctx->active && ctx->state != PFM_UNLOADED)
+		info->set_flags |= PFM_SETFL_OUT_ACTIVE;
+	if (set->leader && set->leader->state == PERF_EVENT_STATE_ERROR)
+		info->set_flags |= PFM_SETFL_OUT_NOPMU;
+	info->set_runs = set->runs;
+	info->set_act_duration = set->duration;
+	info->set_lost = set->lost;
+	info->set_timeout = pfm_timeout_left(set);
+	pfm_set_times(set, info);
+	for (num = 0; num < PFM_MAX_REGS; num++) {
+		u64 bit = BIT_ULL(num % 64);
+
+		if (test_bit(num, set->povfl))
+			info->set_ovfl_pmds[num / 64] |= bit;
+		if (pfm_pmc_exists(ctx, num))
+			info->set_avail_pmcs[num / 64] |= bit;
+		if (pfm_pmd_exists(ctx, num))
+			info->set_avail_pmds[num / 64] |= bit;
+	}
+}
+
+struct pfm_getinfo {
+	struct pfm_context	*ctx;
+	struct pfarg_setinfo	*info;
+	int			n;
+};
+
+static void pfm_getinfo_event(struct perf_event *event,
+			      struct perf_cpu_context *cpuctx,
+			      struct perf_event_context *pctx, void *data)
+{
+	struct pfm_getinfo *get = data;
+	int i;
+
+	pfm_step(get->ctx);
+	pfm_account(get->ctx);
+	for (i = 0; i < get->n; i++)
+		pfm_set_info(pfm_set_find(get->ctx, get->info[i].set_id),
+			     &get->info[i]);
+}
+
+/**
+ * pfm_sets_getinfo() - Tell what event sets have done
+ * @ctx:	The context
+ * @info:	Names the sets, and receives
+ * @n:		How many
+ *
+ * Those of a loaded context are all of the same moment.
+ *
+ * Context: pfm_context::mutex held. Sleeps.
+ * Return: 0, or -EINVAL if one of the sets does not exist.
+ */
+int pfm_sets_getinfo(struct pfm_context *ctx, struct pfarg_setinfo *info, int n)
+{
+	struct pfm_getinfo get = { .ctx = ctx, .info = info, .n = n };
+	int i;
+
+	for (i = 0; i < n; i++) {
+		if (!pfm_set_find(ctx, info[i].set_id))
+			return -EINVAL;
+	}
+	if (ctx->state != PFM_UNLOADED &&
+	    pfm_call(ctx, pfm_getinfo_event, &get) != -ESRCH)
+		return 0;
+
+	for (i = 0; i < n; i++)
+		pfm_set_info(pfm_set_find(ctx, info[i].set_id), &info[i]);
+	return 0;
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The sampling format "default": samples one after the other in a buffer that
+ * the tool maps read-only.
+ *
+ * What the kernel needs to write the next sample is not in the mapped pages. A
+ * sample is written by whoever has pfm_context::busy, so by one at a time. The
+ * buffer is full when the largest sample would not fit any more; the one that
+ * made it so is in it. Then monitoring is masked until pfm_restart(2) empties
+ * the buffer.
+ */
+#include <linux/mm.h>
+#include <linux/sched/clock.h>
+#include <linux/sched/user.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "internal.h"
+
+#define PFM_MAX_ENTRY	(sizeof(struct pfm_dfl_smpl_entry) + PFM_MAX_REGS * sizeof(u64))
+
+/**
+ * struct pfm_smpl - a buffer
+ * @buf:	what is mapped, begins with the header
+ * @size:	bytes of it that are used
+ * @pages:	pages of it
+ * @offs:	where the next sample goes
+ * @count:	samples
+ * @full:	how often it was full
+ * @user:	who pays for it
+ */
+struct pfm_smpl {
+	void			*buf;
+	u64			size;
+	unsigned long		pages;
+	u64			offs;
+	u64			count;
+	u64			full;
+	struct user_struct	*user;
+};
+
+/* Pages of all buffers */
+static atomic_long_t pfm_smpl_total = ATOMIC_LONG_INIT(0);
+
+/**
+ * pfm_smpl_pages() - Pages that all buffers have
+ *
+ * Context: Any.
+ * Return: How many.
+ */
+u64 pfm_smpl_pages(void)
+{
+	return atomic_long_read(&pfm_smpl_total);
+}
+
+static int pfm_smpl_charge(struct user_struct *user, unsigned long pages)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	unsigned long max = READ_ONCE(pfm_smpl_mem_max) >> PAGE_SHIFT;
+
+	if (atomic_long_add_return(pages, &pfm_smpl_total) > max)
+		goto total;
+	if (atomic_long_add_return(pages, &user->locked_vm) > limit &&
+	    !capable(CAP_IPC_LOCK))
+		goto locked;
+	return 0;
+locked:
+	atomic_long_sub(pages, &user->locked_vm);
+total:
+	atomic_long_sub(pages, &pfm_smpl_total);
+	return -ENOMEM;
+}
+
+static void pfm_smpl_header(struct pfm_smpl *smpl)
+{
+	struct pfm_dfl_smpl_hdr *hdr = smpl->buf;
+
+	WRITE_ONCE(hdr->hdr_cur_offs, smpl->offs);
+	WRITE_ONCE(hdr->hdr_overflows, smpl->full);
+	/* The samples it counts are there: pairs with the reader's barrier. */
+	smp_store_release(&hdr->hdr_count, smpl->count);
+}
+
+/**
+ * pfm_smpl_create() - Give a context a buffer
+ * @ctx:	The context, not yet known to others
+ * @arg:	What the caller wants
+ *
+ * Context: Process context.
+ * Return: 0, -EINVAL, -ENOMEM.
+ */
+int pfm_smpl_create(struct pfm_context *ctx, const struct pfm_dfl_smpl_arg *arg)
+{
+	struct pfm_dfl_smpl_hdr *hdr;
+	struct pfm_smpl *smpl;
+	int ret = -ENOMEM;
+
+	if (arg->buf_flags || arg->reserved1 ||
+	    memchr_inv(arg->reserved2, 0, sizeof(arg->reserved2)))
+		return -EINVAL;
+	if (arg->buf_size < sizeof(*hdr) + PFM_MAX_ENTRY)
+		return -EINVAL;
+	if (arg->buf_size > READ_ONCE(pfm_smpl_mem_max))
+		return -ENOMEM;
+
+	smpl = kzalloc(sizeof(*smpl), GFP_KERNEL_ACCOUNT);
+	if (!smpl)
+		return -ENOMEM;
+
+	smpl->size = arg->buf_size;
+	smpl->pages = PAGE_ALIGN(arg->buf_size) >> PAGE_SHIFT;
+	smpl->offs = sizeof(*hdr);
+	smpl->user = get_uid(current_user());
+	ret = pfm_smpl_charge(smpl->user, smpl->pages);
+	if (ret)
+		goto err_uid;
+	smpl->buf = vmalloc_user(smpl->pages << PAGE_SHIFT);
+	if (!smpl->buf) {
+		ret = -ENOMEM;
+		goto err_charge;
+	}
+
+	hdr = smpl->buf;
+	hdr->hdr_buf_size = smpl->size;
+	hdr->hdr_min_buf_space = PFM_MAX_ENTRY;
+	hdr->hdr_version = PFM_DFL_SMPL_VERSION;
+	pfm_smpl_header(smpl);
+	ctx->smpl = smpl;
+	return 0;
+
+err_charge:
+	atomic_long_sub(smpl->pages, &smpl->user->locked_vm);
+	atomic_long_sub(smpl->pages, &pfm_smpl_total);
+err_uid:
+	free_uid(smpl->user);
+	kfree(smpl);
+	return ret;
+}
+
+/**
+ * pfm_smpl_free() - Free a buffer
+ * @smpl:	The buffer, which nobody samples into
+ *
+ * Mappings of it keep the pages.
+ *
+ * Context: Process context.
+ */
+void pfm_smpl_free(struct pfm_smpl *smpl)
+{
+	atomic_long_sub(smpl->pages, &smpl->user->locked_vm);
+	atomic_long_sub(smpl->pages, &pfm_smpl_total);
+	free_uid(smpl->user);
+	vfree(smpl->buf);
+	kfree(smpl);
+}
+
+/**
+ * pfm_smpl_add() - Write a sample
+ * @ctx:	The context
+ * @reg:	Register that overflowed
+ * @where:	Where it did
+ *
+ * Context: Any, NMI as well, with pfm_context::busy set.
+ * Return: Whether the buffer is full now.
+ */
+bool pfm_smpl_add(struct pfm_context *ctx, const struct pfm_reg *reg,
+		  const struct pfm_where *where)
+{
+	struct pfm_smpl *smpl = ctx->smpl;
+	struct pfm_set *set = reg->set;
+	struct pfm_dfl_smpl_entry *entry;
+	unsigned int num;
+	u64 *values;
+
+	/* Nothing is sampled while it is full, but for the one that is late. */
+	if (smpl->size - smpl->offs < PFM_MAX_ENTRY) {
+		set->lost++;
+		return true;
+	}
+
+	entry = smpl->buf + smpl->offs;
+	*entry = (struct pfm_dfl_smpl_entry) {
+		.pid		= where->tid,
+		.ovfl_pmd	= reg->num,
+		.last_reset_val	= reg->last_reset,
+		.ip		= where->ip,
+		.tstamp		= local_clock(),
+		.cpu		= where->cpu,
+		.set		= set->id,
+		.tgid		= where->tgid,
+	};
+	values = (u64 *)(entry + 1);
+	for_each_set_bit(num, reg->smpl_pmds, PFM_MAX_REGS)
+		*values++ = pfm_value(set->regs[num]);
+
+	smpl->offs = (void *)values - smpl->buf;
+	smpl->count++;
+	if (smpl->size - smpl->offs < PFM_MAX_ENTRY)
+		smpl->full++;
+	pfm_smpl_header(smpl);
+	return smpl->size - smpl->offs < PFM_MAX_ENTRY;
+}
+
+/**
+ * pfm_smpl_restart() - Empty a buffer
+ * @smpl:	The buffer
+ *
+ * Context: As pfm_smpl_add(), or nobody samples.
+ */
+void pfm_smpl_restart(struct pfm_smpl *smpl)
+{
+	smpl->offs = sizeof(struct pfm_dfl_smpl_hdr);
+	smpl->count = 0;
+	pfm_smpl_header(smpl);
+}
+
+/**
+ * pfm_smpl_mmap() - Map a buffer
+ * @smpl:	The buffer
+ * @vma:	Where
+ *
+ * Context: mmap(2).
+ * Return: 0, -EPERM if it shall be written, -EINVAL if it is larger.
+ */
+int pfm_smpl_mmap(struct pfm_smpl *smpl, struct vm_area_struct *vma)
+{
+	if (vma->vm_flags & VM_WRITE)
+		return -EPERM;
+	if (vma->vm_pgoff || vma_pages(vma) > smpl->pages)
+		return -EINVAL;
+
+	vm_flags_mod(vma, VM_DONTEXPAND | VM_DONTDUMP, VM_MAYWRITE);
+	return remap_vmalloc_range(vma, smpl->buf, 0);
+}

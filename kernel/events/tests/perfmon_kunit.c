@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tests of what needs no target: the order of sets, the arithmetic of values,
+ * the queue of messages, the translation of registers.
+ */
+#include <kunit/test.h>
+
+#include "../perfmon/internal.h"
+
+static int perfmon_init(struct kunit *test)
+{
+	struct pfm_context *ctx = pfm_ctx_create(0, 0);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ctx));
+	test->priv = ctx;
+	return 0;
+}
+
+static void perfmon_exit(struct kunit *test)
+{
+	if (test->priv)
+		pfm_ctx_put(test->priv);
+}
+
+static int make_set(struct pfm_context *ctx, u16 id, u32 flags, u16 next)
+{
+	struct pfarg_setdesc desc = { .set_id = id, .set_id_next = next, .set_flags = flags };
+
+	return pfm_set_create(ctx, &desc);
+}
+
+static void sets_follow_in_order_whatever_their_creation(struct kunit *test)
+{
+	static const u16 made[] = { 7, 65535, 3, 500, 1 };
+	static const u16 order[] = { 0, 1, 3, 7, 500, 65535, 0 };
+	struct pfm_context *ctx = test->priv;
+	struct pfm_set *set;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(made); i++)
+		KUNIT_ASSERT_EQ(test, 0, make_set(ctx, made[i], 0, 0));
+	KUNIT_ASSERT_EQ(test, 0, pfm_sets_resolve(ctx));
+	set = pfm_set_find(ctx, 0);
+	for (i = 0; i < ARRAY_SIZE(order); i++, set = set->next)
+		KUNIT_EXPECT_EQ(test, order[i], set->id);
+	KUNIT_EXPECT_EQ(test, 6, ctx->nr_sets);
+}
+
+static void explicit_successor_is_followed(struct kunit *test)
+{
+	const u32 flags = PFM_SETFL_OVFL_SWITCH | PFM_SETFL_EXPL_NEXT;
+	struct pfm_context *ctx = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, make_set(ctx, 0, flags, 9));
+	KUNIT_EXPECT_EQ(test, -EINVAL, pfm_sets_resolve(ctx));
+	KUNIT_ASSERT_EQ(test, 0, make_set(ctx, 5, 0, 0));
+	KUNIT_ASSERT_EQ(test, 0, make_set(ctx, 9, flags, 9));
+	KUNIT_ASSERT_EQ(test, 0, pfm_sets_resolve(ctx));
+	KUNIT_EXPECT_EQ(test, 9, pfm_set_find(ctx, 0)->next->id);
+	KUNIT_EXPECT_EQ(test, 9, pfm_set_find(ctx, 9)->next->id);
+	KUNIT_EXPECT_EQ(test, 9, pfm_set_find(ctx, 5)->next->id);
+}
+
+static void deleted_set_is_not_active(struct kunit *test)
+{
+	const struct pfarg_setdesc desc = { .set_id = 5 };
+	struct pfm_context *ctx = test->priv;
+
+	KUNIT_ASSERT_EQ(test, 0, make_set(ctx, 5, 0, 0));
+	ctx->active = pfm_set_find(ctx, 5);
+	KUNIT_EXPECT_EQ(test, 0, pfm_set_delete(ctx, &desc));
+	KUNIT_EXPECT_PTR_EQ(test, pfm_set_find(ctx, 0), ctx->active);
+	KUNIT_EXPECT_EQ(test, -EINVAL, pfm_set_delete(ctx, &desc));
+}
+
+static void period_is_what_is_left_to_zero(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, 1ULL, pfm_period(-1ULL));
+	KUNIT_EXPECT_EQ(test, 1000ULL, pfm_period(-1000ULL));
+	KUNIT_EXPECT_EQ(test, (1ULL << 63) - 1, pfm_period((1ULL << 63) + 1));
+	KUNIT_EXPECT_EQ(test, PFM_NO_PERIOD, pfm_period(1ULL << 63));
+	KUNIT_EXPECT_EQ(test, PFM_NO_PERIOD, pfm_period((1ULL << 63) - 1));
+	KUNIT_EXPECT_EQ(test, PFM_NO_PERIOD, pfm_period(1));
+	KUNIT_EXPECT_EQ(test, PFM_NO_PERIOD, pfm_period(0));
+}
+
+static void random_bits_make_a_period_longer(struct kunit *test)
+{
+	struct pfm_reg reg = { .long_reset = -100ULL, .short_reset = -10ULL,
+			       .random_mask = 0xff };
+
+	KUNIT_EXPECT_EQ(test, -100ULL, pfm_reset_value(&reg, true, -1ULL));
+	KUNIT_EXPECT_EQ(test, -10ULL, pfm_reset_value(&reg, false, -1ULL));
+	reg.flags = PFM_REGFL_RANDOM;
+	KUNIT_EXPECT_EQ(test, -355ULL, pfm_reset_value(&reg, true, -1ULL));
+	KUNIT_EXPECT_EQ(test, -100ULL, pfm_reset_value(&reg, true, 0xff00));
+	reg.random_mask = 0;
+	KUNIT_EXPECT_EQ(test, -100ULL, pfm_reset_value(&reg, true, -1ULL));
+	reg.random_mask = -1ULL;
+	KUNIT_EXPECT_EQ(test, -99ULL, pfm_reset_value(&reg, true, -1ULL));
+}
+
+static void ninth_message_finds_no_place_but_the_end_does(struct kunit *test)
+{
+	union pfarg_msg msg = { .type = PFM_MSG_OVFL };
+	struct pfm_context *ctx = test->priv;
+	int round, i;
+
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < 8; i++)
+			KUNIT_EXPECT_TRUE(test, pfm_msg_put(ctx, &msg));
+		KUNIT_EXPECT_FALSE(test, pfm_msg_put(ctx, &msg));
+		msg.type = PFM_MSG_END;
+		KUNIT_EXPECT_TRUE(test, pfm_msg_put(ctx, &msg));
+		KUNIT_EXPECT_FALSE(test, pfm_msg_put(ctx, &msg));
+		msg.type = PFM_MSG_OVFL;
+		pfm_msg_clear(ctx);
+	}
+}
+
+#ifdef CONFIG_X86
+static void x86_levels_come_from_the_value(struct kunit *test)
+{
+	const struct pfm_pmu_map *map = pfm_arch_map();
+	struct pfm_pmc_val *pmcs;
+	struct perf_event_attr attr = { };
+
+	if (!map)
+		kunit_skip(test, "no PMU of the CPU");
+	pmcs = kunit_kcalloc(test, PFM_MAX_PMCS, sizeof(*pmcs), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, pmcs);
+	KUNIT_EXPECT_EQ(test, -ENOENT, map->to_attr(0, pmcs, &attr));
+	pmcs[0] = (struct pfm_pmc_val) { .value = 0x5101c2, .used = true };
+	KUNIT_EXPECT_EQ(test, 0, map->to_attr(0, pmcs, &attr));
+	KUNIT_EXPECT_EQ(test, PERF_TYPE_RAW, attr.type);
+	KUNIT_EXPECT_EQ(test, 0x1c2ULL, attr.config);
+	KUNIT_EXPECT_FALSE(test, attr.exclude_user);
+	KUNIT_EXPECT_TRUE(test, attr.exclude_kernel);
+	pmcs[0].value = 0x15201c2;
+	KUNIT_EXPECT_EQ(test, 0, map->to_attr(0, pmcs, &attr));
+	KUNIT_EXPECT_EQ(test, 0x10001c2ULL, attr.config);
+	KUNIT_EXPECT_TRUE(test, attr.exclude_user);
+	KUNIT_EXPECT_FALSE(test, attr.exclude_kernel);
+	KUNIT_EXPECT_EQ(test, -EINVAL, map->check(0, 0x5000c2, 0));
+	KUNIT_EXPECT_EQ(test, 0x500000ULL, map->pmc_dfl(0));
+	KUNIT_EXPECT_EQ(test, 0x500000ULL, map->pmc_rsvd(0) & 0xd00000);
+}
+#endif
+
+static struct kunit_case perfmon_cases[] = {
+	KUNIT_CASE(sets_follow_in_order_whatever_their_creation),
+	KUNIT_CASE(explicit_successor_is_followed),
+	KUNIT_CASE(deleted_set_is_not_active),
+	KUNIT_CASE(period_is_what_is_left_to_zero),
+	KUNIT_CASE(random_bits_make_a_period_longer),
+	KUNIT_CASE(ninth_message_finds_no_place_but_the_end_does),
+#ifdef CONFIG_X86
+	KUNIT_CASE(x86_levels_come_from_the_value),
+#endif
+	{}
+};
+
+static struct kunit_suite perfmon_suite = {
+	.name		= "perfmon",
+	.init		= perfmon_init,
+	.exit		= perfmon_exit,
+	.test_cases	= perfmon_cases,
+};
+
+kunit_test_suite(perfmon_suite);
+
+MODULE_DESCRIPTION("KUnit tests of the event set system calls");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,680 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perfmon selftests - attaching to threads and CPUs, who may, and what counts
+ */
+#define _GNU_SOURCE
+
+#include "../kselftest_harness.h"
+#include "perfmon_helpers.h"
+
+#define FAULTS	SW(PAGE_FAULTS)
+
+static int open_faults(unsigned int flags)
+{
+	int fd = pfm_open(flags);
+
+	if (fd >= 0 && pfm_set_pmd(fd, 0, FAULTS, 0)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void child_faults(struct shared *shared)
+{
+	struct pages pages;
+
+	if (pages_map(&pages, 64))
+		return;
+	raise(SIGSTOP);
+	pages_touch(&pages, 37);
+	raise(SIGSTOP);
+}
+
+static void child_spins(struct shared *shared)
+{
+	shared->tid = getpid();
+	for (;;)
+		shared->progress++;
+}
+
+static void child_pauses(struct shared *shared)
+{
+	for (;;)
+		pause();
+}
+
+static void cont_and_wait(pid_t pid)
+{
+	int status;
+
+	ptrace(PTRACE_CONT, pid, 0, 0);
+	waitpid(pid, &status, 0);
+}
+
+TEST(self_counts_page_faults_exactly)
+{
+	struct pages pages;
+	int fd;
+
+	fd = open_faults(0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pages_map(&pages, 128));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	pages_touch(&pages, 10);
+	EXPECT_EQ(0, pfm_value(fd, 0, FAULTS));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	pages_touch(&pages, 50);
+	ASSERT_EQ(0, pfm_stop(fd));
+	pages_touch(&pages, 10);
+	EXPECT_EQ(50, pfm_value(fd, 0, FAULTS));
+	close(fd);
+}
+
+TEST(stop_freezes_and_start_goes_on)
+{
+	struct pages pages;
+	unsigned int i;
+	int fd;
+
+	fd = open_faults(0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pages_map(&pages, 1000));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	for (i = 0; i < 100; i++) {
+		ASSERT_EQ(0, pfm_start(fd, NULL));
+		pages_touch(&pages, 3);
+		ASSERT_EQ(0, pfm_stop(fd));
+		pages_touch(&pages, 2);
+		ASSERT_EQ(3 * (i + 1), pfm_value(fd, 0, FAULTS));
+	}
+	close(fd);
+}
+
+TEST(value_can_be_written_while_it_counts)
+{
+	struct pages pages;
+	int fd;
+
+	fd = open_faults(0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pages_map(&pages, 128));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	pages_touch(&pages, 7);
+	ASSERT_EQ(0, pfm_set_pmd(fd, 0, FAULTS, 1000));
+	pages_touch(&pages, 7);
+	EXPECT_EQ(1007, pfm_value(fd, 0, FAULTS));
+	close(fd);
+}
+
+TEST(register_written_while_loaded_begins_to_count)
+{
+	struct pages pages;
+	int fd;
+
+	fd = open_faults(0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pages_map(&pages, 128));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	pages_touch(&pages, 5);
+	ASSERT_EQ(0, pfm_set_pmd(fd, 0, SW(PAGE_FAULTS_MIN), 0));
+	pages_touch(&pages, 6);
+	ASSERT_EQ(0, pfm_stop(fd));
+	EXPECT_EQ(6, pfm_value(fd, 0, SW(PAGE_FAULTS_MIN)));
+	EXPECT_EQ(11, pfm_value(fd, 0, FAULTS));
+	close(fd);
+}
+
+TEST(control_register_written_while_counting_keeps_the_others_exact)
+{
+	struct pfarg_pmc pmc = { .reg_num = SW(PAGE_FAULTS_MIN) };
+	struct pages pages;
+	unsigned int i;
+	int fd;
+
+	fd = open_faults(0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pfm_set_pmd(fd, 0, SW(PAGE_FAULTS_MIN), 0));
+	ASSERT_EQ(0, pages_map(&pages, 1024));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	for (i = 0; i < 50; i++) {
+		pages_touch(&pages, 3);
+		pmc.reg_flags = i & 1 ? PFM_REGFL_EXCL_USER : 0;
+		ASSERT_EQ(0, pfm_write_pmcs(fd, &pmc, 1));
+		pages_touch(&pages, 3);
+	}
+	ASSERT_EQ(0, pfm_stop(fd));
+	EXPECT_EQ(300, pfm_value(fd, 0, FAULTS));
+	EXPECT_LE(150, pfm_value(fd, 0, SW(PAGE_FAULTS_MIN)));
+	EXPECT_GE(156, pfm_value(fd, 0, SW(PAGE_FAULTS_MIN)));
+	close(fd);
+}
+
+TEST(traced_child_counts_exactly)
+{
+	struct shared *shared = shared_map();
+	pid_t pid;
+	int fd;
+
+	fd = open_faults(0);
+	ASSERT_LE(0, fd);
+	pid = child_traced(child_faults, shared);
+	cont_and_wait(pid);
+	ASSERT_EQ(0, pfm_load_tid(fd, pid, 0));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	cont_and_wait(pid);
+	EXPECT_LE(37, pfm_value(fd, 0, FAULTS));
+	EXPECT_GE(41, pfm_value(fd, 0, FAULTS));
+	child_kill(pid);
+	close(fd);
+}
+
+TEST(configuration_survives_detaching)
+{
+	struct pages pages;
+	struct shared *shared = shared_map();
+	pid_t pid;
+	__u64 own;
+	int fd;
+
+	fd = open_faults(0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pages_map(&pages, 128));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	pages_touch(&pages, 20);
+	ASSERT_EQ(0, pfm_unload(fd));
+	own = pfm_value(fd, 0, FAULTS);
+	EXPECT_EQ(20, own);
+
+	pid = child_traced(child_faults, shared);
+	cont_and_wait(pid);
+	ASSERT_EQ(0, pfm_load_tid(fd, pid, 0));
+	EXPECT_EQ(20, pfm_value(fd, 0, FAULTS));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	cont_and_wait(pid);
+	EXPECT_LE(20 + 37, pfm_value(fd, 0, FAULTS));
+	EXPECT_EQ(2, pfm_info(fd, 0).set_runs);
+	child_kill(pid);
+	close(fd);
+}
+
+TEST(target_that_is_not_stopped_is_refused)
+{
+	struct shared *shared = shared_map();
+	int fd, status;
+	pid_t pid;
+
+	fd = open_faults(0);
+	ASSERT_LE(0, fd);
+	pid = child_run(child_spins, shared);
+	EXPECT_EQ(-ESRCH, pfm_load_tid(fd, pid, 0));
+	ASSERT_EQ(0, ptrace(PTRACE_ATTACH, pid, 0, 0));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_EQ(0, pfm_load_tid(fd, pid, 0));
+	EXPECT_EQ(0, pfm_start(fd, NULL));
+	ASSERT_EQ(0, ptrace(PTRACE_CONT, pid, 0, 0));
+	while (!shared->progress)
+		;
+	EXPECT_EQ(-ESRCH, pfm_stop(fd));
+	EXPECT_EQ(-ESRCH, pfm_start(fd, NULL));
+	EXPECT_EQ(-ESRCH, pfm_set_pmd(fd, 0, FAULTS, 0));
+	EXPECT_EQ(0xbad0000000000000ULL + ESRCH, pfm_value(fd, 0, FAULTS));
+	EXPECT_EQ(-ESRCH, pfm_unload(fd));
+	EXPECT_EQ(1, pfm_info(fd, 0).set_runs);
+	child_kill(pid);
+	close(fd);
+}
+
+TEST(remote_flag_drops_that_rule)
+{
+	struct shared *shared = shared_map();
+	unsigned long seen;
+	__u64 clock;
+	pid_t pid;
+	int fd;
+
+	fd = pfm_open(PFM_FL_REMOTE);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pfm_set_pmd(fd, 0, SW(TASK_CLOCK), 0));
+	pid = child_run(child_spins, shared);
+	ASSERT_EQ(0, pfm_load_tid(fd, pid, 0));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	seen = shared->progress;
+	while (shared->progress < seen + 100000)
+		sched_yield();
+	ASSERT_EQ(0, pfm_stop(fd));
+	clock = pfm_value(fd, 0, SW(TASK_CLOCK));
+	EXPECT_LT(0, clock);
+	while (shared->progress < seen + 200000)
+		sched_yield();
+	EXPECT_EQ(clock, pfm_value(fd, 0, SW(TASK_CLOCK)));
+	EXPECT_EQ(0, pfm_unload(fd));
+	child_kill(pid);
+	close(fd);
+}
+
+TEST(second_context_of_a_thread_is_refused)
+{
+	int a = open_faults(0), b = open_faults(0);
+
+	ASSERT_LE(0, a);
+	ASSERT_LE(0, b);
+	ASSERT_EQ(0, pfm_load_self(a));
+	EXPECT_EQ(-EEXIST, pfm_load_self(b));
+	EXPECT_EQ(0, pfm_unload(a));
+	EXPECT_EQ(0, pfm_load_self(b));
+	close(a);
+	close(b);
+}
+
+TEST(failed_load_leaves_the_thread_free)
+{
+	int fd = pfm_open(0);
+
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-EINVAL, pfm_load_tid(fd, getpid(), 5));
+	ASSERT_EQ(0, pfm_make_set(fd, 1, PFM_SETFL_OVFL_SWITCH | PFM_SETFL_EXPL_NEXT, 0, 9));
+	EXPECT_EQ(-EINVAL, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_make_set(fd, 9, 0, 0, 0));
+	EXPECT_EQ(0, pfm_load_self(fd));
+	EXPECT_EQ(1, pfm_info(fd, 0).set_runs);
+	close(fd);
+}
+
+static void *thread_nothing(void *arg)
+{
+	*(int *)arg = syscall(__NR_gettid);
+	return NULL;
+}
+
+TEST(targets_that_cannot_be)
+{
+	int fd = pfm_open(PFM_FL_REMOTE), blocking = pfm_open(PFM_FL_NOTIFY_BLOCK);
+	pthread_t thread;
+	pid_t pid;
+	int tid;
+
+	ASSERT_LE(0, fd);
+	ASSERT_LE(0, blocking);
+	EXPECT_EQ(-EINVAL, pfm_load_self(blocking));
+
+	/* A thread that has ended and was joined */
+	ASSERT_EQ(0, pthread_create(&thread, NULL, thread_nothing, &tid));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(-ESRCH, pfm_load_tid(fd, tid, 0));
+	EXPECT_EQ(-ESRCH, pfm_load_tid(fd, 0x7fffffff, 0));
+
+	/* kthreadd */
+	EXPECT_EQ(-EPERM, pfm_load_tid(fd, 2, 0));
+
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	usleep(1000);
+	while (pfm_load_tid(fd, pid, 0) == 0) {
+		pfm_unload(fd);
+		usleep(1000);
+	}
+	EXPECT_EQ(-EBUSY, pfm_load_tid(fd, pid, 0));
+	waitpid(pid, NULL, 0);
+	close(fd);
+	close(blocking);
+}
+
+TEST(other_users_thread_is_refused)
+{
+	struct shared *shared = shared_map();
+	pid_t pid = child_run(child_pauses, shared);
+
+	EXPECT_EQ(EPERM, AS_NOBODY(-pfm_load_tid(pfm_open(PFM_FL_REMOTE), pid, 0)));
+	child_kill(pid);
+}
+
+static int unprivileged_kernel_counting(void)
+{
+	struct pfarg_pmc pmc = { .reg_num = FAULTS, .reg_flags = PFM_REGFL_EXCL_KERNEL };
+	int fd = open_faults(0);
+
+	if (fd < 0)
+		return 1;
+	if (pfm_load_self(fd) != -EACCES)
+		return 2;
+	if (pfm_write_pmcs(fd, &pmc, 1))
+		return 3;
+	if (pfm_load_self(fd))
+		return 4;
+	pmc.reg_flags = 0;
+	if (pfm_write_pmcs(fd, &pmc, 1) != -EACCES)
+		return 5;
+	if (!(pmc.reg_flags & PFM_REGFL_RETFL_EINVAL))
+		return 6;
+	return pfm_start(fd, NULL) ? 7 : 0;
+}
+
+TEST(kernel_is_not_counted_without_permission)
+{
+	EXPECT_EQ(0, AS_NOBODY(unprivileged_kernel_counting()));
+}
+
+TEST(system_wide_needs_permission)
+{
+	EXPECT_EQ(EACCES, AS_NOBODY(-pfm_open(PFM_FL_SYSTEM_WIDE)));
+}
+
+TEST(group_knobs_restrict_who_may_create)
+{
+	ASSERT_EQ(0, write_file("/sys/kernel/perfmon/task_group", "12345"));
+	EXPECT_EQ(EPERM, AS_NOBODY(-pfm_open(0)));
+	ASSERT_EQ(0, write_file("/sys/kernel/perfmon/task_group", "65534"));
+	EXPECT_EQ(0, AS_NOBODY(pfm_open(0) < 0));
+	ASSERT_EQ(0, write_file("/sys/kernel/perfmon/task_group", "-1"));
+}
+
+static void run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+TEST(system_wide_context_counts_its_cpu)
+{
+	struct pages pages;
+	__u64 value;
+	int fd;
+
+	fd = open_faults(PFM_FL_SYSTEM_WIDE);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pages_map(&pages, 128));
+	run_on(0);
+	if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
+		EXPECT_EQ(-EINVAL, pfm_load_tid(fd, 1, 0));
+	EXPECT_EQ(-EINVAL, pfm_load_tid(fd, 1000000, 0));
+	ASSERT_EQ(0, pfm_load_tid(fd, 0, 0));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	pages_touch(&pages, 100);
+	if (sysconf(_SC_NPROCESSORS_ONLN) > 1) {
+		run_on(1);
+		EXPECT_EQ(-EBUSY, pfm_stop(fd));
+		EXPECT_EQ(-EBUSY, pfm_start(fd, NULL));
+		EXPECT_EQ(-EBUSY, pfm_restart(fd));
+		EXPECT_EQ(-EBUSY, pfm_set_pmd(fd, 0, FAULTS, 0));
+		EXPECT_EQ(-EBUSY, pfm_unload(fd));
+		run_on(0);
+	}
+	ASSERT_EQ(0, pfm_stop(fd));
+	value = pfm_value(fd, 0, FAULTS);
+	EXPECT_LE(100, value);
+	pages_touch(&pages, 20);
+	EXPECT_EQ(value, pfm_value(fd, 0, FAULTS));
+	EXPECT_EQ(0, pfm_unload(fd));
+	close(fd);
+}
+
+TEST(remote_system_wide_context_works_from_anywhere)
+{
+	int fd, cpu;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "one CPU");
+	fd = pfm_open(PFM_FL_SYSTEM_WIDE | PFM_FL_REMOTE);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pfm_set_pmd(fd, 0, SW(CPU_CLOCK), 0));
+	for (cpu = 0; cpu < 2; cpu++) {
+		run_on(!cpu);
+		ASSERT_EQ(0, pfm_load_tid(fd, cpu, 0));
+		ASSERT_EQ(0, pfm_set_pmd(fd, 0, SW(CPU_CLOCK), 0));
+		ASSERT_EQ(0, pfm_start(fd, NULL));
+		usleep(2000);
+		ASSERT_EQ(0, pfm_stop(fd));
+		EXPECT_LE(2000000, pfm_value(fd, 0, SW(CPU_CLOCK)));
+		ASSERT_EQ(0, pfm_unload(fd));
+	}
+	close(fd);
+}
+
+TEST(offline_cpu_ends_the_context)
+{
+	union pfarg_msg msg;
+	int fd;
+
+	if (access("/sys/devices/system/cpu/cpu1/online", W_OK))
+		SKIP(return, "CPU 1 cannot go offline");
+	fd = open_faults(PFM_FL_SYSTEM_WIDE | PFM_FL_REMOTE);
+	ASSERT_LE(0, fd);
+	run_on(0);
+	ASSERT_EQ(0, pfm_load_tid(fd, 1, 0));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	ASSERT_EQ(0, write_file("/sys/devices/system/cpu/cpu1/online", "0"));
+	EXPECT_EQ(-EINVAL, pfm_stop(fd));
+	ASSERT_EQ((ssize_t)sizeof(msg), read(fd, &msg, sizeof(msg)));
+	EXPECT_EQ(PFM_MSG_END, msg.type);
+	EXPECT_EQ(0, pfm_msg(fd).type);
+	EXPECT_EQ(-ENODEV, pfm_load_tid(fd, 1, 0));
+	ASSERT_EQ(0, write_file("/sys/devices/system/cpu/cpu1/online", "1"));
+	EXPECT_EQ(0, pfm_load_tid(fd, 1, 0));
+	EXPECT_EQ(0, pfm_start(fd, NULL));
+	EXPECT_EQ(0, pfm_unload(fd));
+	close(fd);
+}
+
+TEST(exit_ends_the_context)
+{
+	struct shared *shared = shared_map();
+	const union pfarg_msg end = { .type = PFM_MSG_END };
+	union pfarg_msg msg;
+	struct pollfd p;
+	pid_t pid;
+	int fd;
+
+	fd = open_faults(0);
+	ASSERT_LE(0, fd);
+	pid = child_traced(child_faults, shared);
+	cont_and_wait(pid);
+	ASSERT_EQ(0, pfm_load_tid(fd, pid, 0));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	p = (struct pollfd) { .fd = fd, .events = POLLIN };
+	EXPECT_EQ(0, poll(&p, 1, 0));
+	child_kill(pid);
+	ASSERT_EQ(1, poll(&p, 1, 10000));
+	ASSERT_EQ((ssize_t)sizeof(msg), read(fd, &msg, sizeof(msg)));
+	EXPECT_EQ(0, memcmp(&msg, &end, sizeof(msg)));
+	EXPECT_EQ(-EINVAL, pfm_start(fd, NULL));
+	EXPECT_EQ(-EINVAL, pfm_stop(fd));
+	EXPECT_EQ(0, pfm_unload(fd));
+	/* The context can be used again. */
+	EXPECT_EQ(0, pfm_load_self(fd));
+	close(fd);
+}
+
+static void *thread_self(void *arg)
+{
+	int fd = *(int *)arg;
+
+	if (pfm_load_self(fd) || pfm_start(fd, NULL))
+		return (void *)1;
+	return NULL;
+}
+
+TEST(self_monitoring_thread_gets_no_end_message)
+{
+	pthread_t thread;
+	void *ret;
+	int fd;
+
+	fd = open_faults(0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, thread_self, &fd));
+	ASSERT_EQ(0, pthread_join(thread, &ret));
+	EXPECT_EQ(NULL, ret);
+	/* join() returns before the exit is complete. */
+	while (pfm_load_self(fd) == -EBUSY)
+		usleep(1000);
+	EXPECT_EQ(0, pfm_unload(fd));
+	EXPECT_EQ(0, pfm_msg(fd).type);
+	close(fd);
+}
+
+TEST(fork_does_not_inherit)
+{
+	struct pages pages;
+	int fd, status;
+	pid_t pid;
+
+	fd = open_faults(0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pages_map(&pages, 2048));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	pid = fork();
+	if (!pid) {
+		pages_touch(&pages, 2000);
+		close(fd);
+		_exit(0);
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	/* Copy on write after the fork faults too, but not 2000 times. */
+	EXPECT_GT(500, pfm_value(fd, 0, FAULTS));
+	EXPECT_EQ(0, pfm_stop(fd));
+	EXPECT_EQ(0, pfm_unload(fd));
+	close(fd);
+}
+
+static void child_execs(struct shared *shared)
+{
+	char *const argv[] = { "/bin/busybox", "true", NULL };
+
+	raise(SIGSTOP);
+	execv(argv[0], argv);
+	_exit(1);
+}
+
+TEST(exec_keeps_the_context)
+{
+	struct shared *shared = shared_map();
+	int fd, status;
+	pid_t pid;
+
+	if (access("/bin/busybox", X_OK))
+		SKIP(return, "no /bin/busybox to execute");
+	fd = open_faults(0);
+	ASSERT_LE(0, fd);
+	pid = child_traced(child_execs, shared);
+	cont_and_wait(pid);
+	ASSERT_EQ(0, pfm_load_tid(fd, pid, 0));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	/* Stops at the exec */
+	cont_and_wait(pid);
+	EXPECT_EQ(0, pfm_msg(fd).type);
+	EXPECT_EQ(0, pfm_stop(fd));
+	EXPECT_EQ(0, pfm_start(fd, NULL));
+	ASSERT_EQ(0, ptrace(PTRACE_CONT, pid, 0, 0));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(PFM_MSG_END, pfm_msg(fd).type);
+	close(fd);
+}
+
+/* Monitored by its own choice; then it becomes another user's program. */
+static int exec_setuid(const char *path)
+{
+	char *const argv[] = { (char *)path, "10", NULL };
+	struct pfarg_pmc pmc = { .reg_num = FAULTS, .reg_flags = PFM_REGFL_EXCL_KERNEL };
+	int fd = open_faults(PFM_FL_REMOTE), status, ret = 0;
+	union pfarg_msg msg;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int pipefd[2];
+	pid_t pid;
+	char c;
+
+	if (fd < 0 || pipe(pipefd) || pfm_write_pmcs(fd, &pmc, 1))
+		return 1;
+	pid = fork();
+	if (!pid) {
+		read(pipefd[0], &c, 1);
+		execv(path, argv);
+		_exit(1);
+	}
+	if (pfm_load_tid(fd, pid, 0))
+		ret = 2;
+	else if (pfm_start(fd, NULL))
+		ret = 3;
+	write(pipefd[1], "", 1);
+	/* END while the program still runs: it was the exec. */
+	if (!ret && (poll(&p, 1, 5000) != 1 || read(fd, &msg, sizeof(msg)) != sizeof(msg) ||
+		     msg.type != PFM_MSG_END))
+		ret = 4;
+	if (!ret && waitpid(pid, &status, WNOHANG))
+		ret = 5;
+	if (!ret && pfm_load_tid(fd, pid, 0) != -EPERM)
+		ret = 6;
+	return ret;
+}
+
+TEST(setuid_exec_ends_the_context)
+{
+	const char *path = "/tmp/sleep";
+	int ret;
+
+	if (access("/bin/busybox", X_OK))
+		SKIP(return, "no /bin/busybox to execute");
+	ASSERT_EQ(0, system("cp /bin/busybox /tmp/sleep && chmod 4755 /tmp/sleep"));
+	ret = AS_NOBODY(exec_setuid(path));
+	system("killall sleep 2>/dev/null");
+	unlink(path);
+	EXPECT_EQ(0, ret);
+}
+
+TEST(close_detaches)
+{
+	long before = read_knob("task_sessions_count");
+	struct shared *shared = shared_map();
+	pid_t pid;
+	int fd;
+
+	/* The child must not have the descriptor too. */
+	pid = child_run(child_spins, shared);
+	fd = open_faults(PFM_FL_REMOTE);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pfm_load_tid(fd, pid, 0));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	EXPECT_EQ(before + 1, read_knob("task_sessions_count"));
+	close(fd);
+	EXPECT_EQ(before, read_knob("task_sessions_count"));
+	fd = open_faults(PFM_FL_REMOTE);
+	EXPECT_EQ(0, pfm_load_tid(fd, pid, 0));
+	child_kill(pid);
+	close(fd);
+}
+
+TEST(active_time_is_the_time_on_the_cpu)
+{
+	struct pfarg_setinfo info;
+	__u64 before, after;
+	int fd;
+
+	fd = open_faults(0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pfm_load_self(fd));
+	before = now_ns(CLOCK_THREAD_CPUTIME_ID);
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	burn(20 * NSEC_PER_MSEC);
+	usleep(30000);
+	ASSERT_EQ(0, pfm_stop(fd));
+	after = now_ns(CLOCK_THREAD_CPUTIME_ID);
+	info = pfm_info(fd, 0);
+	EXPECT_LE(20 * NSEC_PER_MSEC, info.set_act_duration);
+	EXPECT_GE(after - before + NSEC_PER_MSEC, info.set_act_duration);
+	EXPECT_EQ(info.set_enabled_ns, info.set_running_ns);
+	burn(NSEC_PER_MSEC);
+	EXPECT_EQ(info.set_act_duration, pfm_info(fd, 0).set_act_duration);
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef PERFMON_HELPERS_H
+#define PERFMON_HELPERS_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <linux/perfmon.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <asm/unistd.h>
+
+/* Like libpfm: a base and the calls in order. */
+#ifndef __NR_pfm_create_context
+#define __NR_pfm_create_context	473
+#endif
+#define PFM_NR(n)		(__NR_pfm_create_context + (n))
+
+#define SW(name)		(PFM_SW_BASE + PERF_COUNT_SW_##name)
+#define NSEC_PER_MSEC		1000000ULL
+
+/* For results that are 0 or an error: the error as a negative number */
+static inline long pfm_ret(long ret)
+{
+	return ret < 0 ? -errno : ret;
+}
+
+static inline long pfm_create(struct pfarg_ctx *ctx, const char *fmt, void *arg, size_t size)
+{
+	return pfm_ret(syscall(PFM_NR(0), ctx, fmt, arg, size));
+}
+
+static inline long pfm_write_pmcs(int fd, struct pfarg_pmc *vec, int n)
+{
+	return pfm_ret(syscall(PFM_NR(1), fd, vec, n));
+}
+
+static inline long pfm_write_pmds(int fd, struct pfarg_pmd *vec, int n)
+{
+	return pfm_ret(syscall(PFM_NR(2), fd, vec, n));
+}
+
+static inline long pfm_read_pmds(int fd, struct pfarg_pmd *vec, int n)
+{
+	return pfm_ret(syscall(PFM_NR(3), fd, vec, n));
+}
+
+static inline long pfm_load(int fd, struct pfarg_load *load)
+{
+	return pfm_ret(syscall(PFM_NR(4), fd, load));
+}
+
+static inline long pfm_start(int fd, struct pfarg_start *start)
+{
+	return pfm_ret(syscall(PFM_NR(5), fd, start));
+}
+
+static inline long pfm_stop(int fd)
+{
+	return pfm_ret(syscall(PFM_NR(6), fd));
+}
+
+static inline long pfm_restart(int fd)
+{
+	return pfm_ret(syscall(PFM_NR(7), fd));
+}
+
+static inline long pfm_create_evtsets(int fd, struct pfarg_setdesc *vec, int n)
+{
+	return pfm_ret(syscall(PFM_NR(8), fd, vec, n));
+}
+
+static inline long pfm_getinfo_evtsets(int fd, struct pfarg_setinfo *vec, int n)
+{
+	return pfm_ret(syscall(PFM_NR(9), fd, vec, n));
+}
+
+static inline long pfm_delete_evtsets(int fd, struct pfarg_setdesc *vec, int n)
+{
+	return pfm_ret(syscall(PFM_NR(10), fd, vec, n));
+}
+
+static inline long pfm_unload(int fd)
+{
+	return pfm_ret(syscall(PFM_NR(11), fd));
+}
+
+static inline int pfm_open(unsigned int flags)
+{
+	struct pfarg_ctx ctx = { .ctx_flags = flags };
+
+	return pfm_create(&ctx, NULL, NULL, 0);
+}
+
+static inline long pfm_set_pmd(int fd, int set, int num, __u64 value)
+{
+	struct pfarg_pmd pmd = { .reg_num = num, .reg_set = set, .reg_value = value };
+
+	return pfm_write_pmds(fd, &pmd, 1);
+}
+
+static inline struct pfarg_pmd pfm_pmd(int fd, int set, int num)
+{
+	struct pfarg_pmd pmd = { .reg_num = num, .reg_set = set };
+	long ret = pfm_read_pmds(fd, &pmd, 1);
+
+	if (ret)
+		pmd.reg_value = 0xbad0000000000000ULL - ret;
+	return pmd;
+}
+
+static inline __u64 pfm_value(int fd, int set, int num)
+{
+	return pfm_pmd(fd, set, num).reg_value;
+}
+
+static inline struct pfarg_setinfo pfm_info(int fd, int set)
+{
+	struct pfarg_setinfo info = { .set_id = set };
+	long ret = pfm_getinfo_evtsets(fd, &info, 1);
+
+	if (ret)
+		info.set_runs = -1;
+	return info;
+}
+
+static inline long pfm_load_tid(int fd, int tid, int set)
+{
+	struct pfarg_load load = { .load_pid = tid, .load_set = set };
+
+	return pfm_load(fd, &load);
+}
+
+static inline long pfm_load_self(int fd)
+{
+	return pfm_load_tid(fd, syscall(__NR_gettid), 0);
+}
+
+static inline long pfm_start_set(int fd, int set)
+{
+	struct pfarg_start start = { .start_set = set };
+
+	return pfm_start(fd, &start);
+}
+
+static inline long pfm_make_set(int fd, int id, unsigned int flags, __u64 timeout, int next)
+{
+	struct pfarg_setdesc desc = {
+		.set_id = id, .set_flags = flags, .set_timeout = timeout, .set_id_next = next,
+	};
+
+	return pfm_create_evtsets(fd, &desc, 1);
+}
+
+/* A message, or type 0 if there is none */
+static inline union pfarg_msg pfm_msg(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+	union pfarg_msg msg = { };
+
+	fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+	if (read(fd, &msg, sizeof(msg)) != sizeof(msg))
+		msg.type = 0;
+	fcntl(fd, F_SETFL, flags);
+	return msg;
+}
+
+/* Fresh pages: touching each for the first time is a page fault. */
+struct pages {
+	char *mem;
+	size_t page;
+	size_t size;
+	size_t next;
+};
+
+static inline int pages_map(struct pages *pages, unsigned int n)
+{
+	pages->page = sysconf(_SC_PAGESIZE);
+	pages->size = n * pages->page;
+	pages->next = 0;
+	pages->mem = mmap(NULL, pages->size, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pages->mem == MAP_FAILED)
+		return -1;
+	return madvise(pages->mem, pages->size, MADV_NOHUGEPAGE) && errno != EINVAL ? -1 : 0;
+}
+
+/* When the pages are used up they are given back and fault again. */
+static inline void pages_touch(struct pages *pages, unsigned int n)
+{
+	while (n--) {
+		if (pages->next == pages->size) {
+			madvise(pages->mem, pages->size, MADV_DONTNEED);
+			pages->next = 0;
+		}
+		*(volatile char *)(pages->mem + pages->next) = 1;
+		pages->next += pages->page;
+	}
+}
+
+/* What the child shares with the test */
+struct shared {
+	volatile unsigned int go;
+	volatile unsigned int done;
+	volatile unsigned long progress;
+	volatile int tid;
+};
+
+static inline struct shared *shared_map(void)
+{
+	return mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+/* Fork a child that is traced and stopped; it then runs @func. */
+static inline pid_t child_traced(void (*func)(struct shared *), struct shared *shared)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		ptrace(PTRACE_TRACEME, 0, 0, 0);
+		raise(SIGSTOP);
+		func(shared);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	return pid;
+}
+
+static inline pid_t child_run(void (*func)(struct shared *), struct shared *shared)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		func(shared);
+		_exit(0);
+	}
+	return pid;
+}
+
+static inline void child_kill(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGKILL);
+	while (waitpid(pid, &status, 0) == pid && !WIFEXITED(status) && !WIFSIGNALED(status))
+		;
+}
+
+static inline __u64 now_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+/* Use this much time on the CPU, by the CPU's own clock of this thread. */
+static inline void burn(__u64 ns)
+{
+	__u64 end = now_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
+	volatile int i;
+
+	while (now_ns(CLOCK_THREAD_CPUTIME_ID) < end) {
+		for (i = 0; i < 1000; i++)
+			;
+	}
+}
+
+static inline long read_knob(const char *name)
+{
+	char path[128], text[32] = "";
+	int fd, n;
+
+	snprintf(path, sizeof(path), "/sys/kernel/perfmon/%s", name);
+	fd = open(path, O_RDONLY);
+	if (fd < 0)
+		return -1;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	return n > 0 ? strtol(text, NULL, 0) : -1;
+}
+
+static inline int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -errno;
+	close(fd);
+	return ret;
+}
+
+/* Run @code as another user; the value is its exit status. */
+#define AS_NOBODY(code) ({						\
+	int __status = -1;						\
+	pid_t __pid = fork();						\
+									\
+	if (!__pid) {							\
+		if (setresgid(65534, 65534, 65534) ||			\
+		    setresuid(65534, 65534, 65534) ||			\
+		    prctl(PR_SET_DUMPABLE, 1))				\
+			_exit(99);					\
+		_exit(({ code; }));					\
+	}								\
+	waitpid(__pid, &__status, 0);					\
+	WIFEXITED(__status) ? WEXITSTATUS(__status) : -1;		\
+})
+
+#endif /* PERFMON_HELPERS_H */

@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perfmon selftests - switching event sets, by time and by overflow
+ */
+#define _GNU_SOURCE
+
+#include "../kselftest_harness.h"
+#include "perfmon_helpers.h"
+
+#define FAULTS	SW(PAGE_FAULTS)
+
+static long timed_set(int fd, int id, __u64 timeout)
+{
+	return pfm_make_set(fd, id, PFM_SETFL_TIME_SWITCH, timeout, 0) ?:
+	       pfm_set_pmd(fd, id, FAULTS, 0);
+}
+
+/* A counter of perf events that runs beside the sets */
+static int perf_counter(__u64 config)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = config,
+	};
+
+	return syscall(__NR_perf_event_open, &attr, 0, -1, -1, 0);
+}
+
+static __u64 perf_count(int fd)
+{
+	__u64 count = -1;
+
+	return read(fd, &count, sizeof(count)) == sizeof(count) ? count : -1;
+}
+
+static __u64 sum_durations(int fd, int n, __u64 *runs)
+{
+	struct pfarg_setinfo info[16];
+	__u64 sum = 0;
+	int i;
+
+	memset(info, 0, sizeof(info));
+	for (i = 0; i < n; i++)
+		info[i].set_id = i;
+	if (pfm_getinfo_evtsets(fd, info, n))
+		return -1;
+	for (i = 0; i < n; i++) {
+		sum += info[i].set_act_duration;
+		if (runs)
+			runs[i] = info[i].set_runs;
+	}
+	return sum;
+}
+
+TEST(times_of_the_sets_add_up_to_the_time_of_the_thread)
+{
+	__u64 runs[2], sum, clock0, clock1;
+	int fd = pfm_open(0), clock, i;
+
+	ASSERT_LE(0, fd);
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, timed_set(fd, i, NSEC_PER_MSEC));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	clock = perf_counter(PERF_COUNT_SW_TASK_CLOCK);
+	ASSERT_LE(0, clock);
+	clock0 = perf_count(clock);
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	burn(300 * NSEC_PER_MSEC);
+	ASSERT_EQ(0, pfm_stop(fd));
+	clock1 = perf_count(clock);
+	sum = sum_durations(fd, 2, runs);
+	TH_LOG("%llu + %llu runs, %llu of %llu ns", runs[0], runs[1], sum, clock1 - clock0);
+	EXPECT_GE(clock1 - clock0, sum);
+	EXPECT_LE((clock1 - clock0) / 1000 * 995, sum);
+	EXPECT_GE(1, llabs((long long)(runs[0] - runs[1])));
+	EXPECT_LE(10, runs[0]);
+	/* No run but the last is shorter than the timeout. */
+	EXPECT_LE((runs[0] + runs[1] - 1) * NSEC_PER_MSEC / 100 * 99, sum);
+	close(clock);
+	close(fd);
+}
+
+TEST(software_event_over_all_sets_equals_one_that_is_not_switched)
+{
+	__u64 runs[4], sum = 0, whole;
+	struct pages pages;
+	int fd, i, perf;
+
+	ASSERT_EQ(0, pages_map(&pages, 256));
+	fd = pfm_open(0);
+	ASSERT_LE(0, fd);
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(0, timed_set(fd, i, NSEC_PER_MSEC));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	perf = perf_counter(PERF_COUNT_SW_PAGE_FAULTS);
+	ASSERT_LE(0, perf);
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	whole = -perf_count(perf);
+	while (pfm_info(fd, 3).set_runs < 20)
+		pages_touch(&pages, 100);
+	whole += perf_count(perf);
+	ASSERT_EQ(0, pfm_stop(fd));
+	for (i = 0; i < 4; i++) {
+		EXPECT_LT(0, pfm_value(fd, i, FAULTS));
+		sum += pfm_value(fd, i, FAULTS);
+	}
+	sum_durations(fd, 4, runs);
+	TH_LOG("%llu faults, %llu in 4 sets with %llu runs of the first", whole, sum, runs[0]);
+	/*
+	 * The interrupt that switches may come while the core looks for the
+	 * events that count a fault: that fault can be in neither set.
+	 */
+	EXPECT_GE(4 * runs[0], llabs((long long)(whole - sum)));
+	EXPECT_GE(whole / 100, llabs((long long)(whole - sum)));
+	close(perf);
+	close(fd);
+}
+
+TEST(timeouts_need_not_be_equal)
+{
+	struct pfarg_setinfo a, b;
+	int fd = pfm_open(0);
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, timed_set(fd, 0, 2 * NSEC_PER_MSEC));
+	ASSERT_EQ(0, timed_set(fd, 1, 6 * NSEC_PER_MSEC));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	burn(200 * NSEC_PER_MSEC);
+	ASSERT_EQ(0, pfm_stop(fd));
+	a = pfm_info(fd, 0);
+	b = pfm_info(fd, 1);
+	EXPECT_GE(1, llabs((long long)(a.set_runs - b.set_runs)));
+	EXPECT_LE((a.set_runs - 1) * 2 * NSEC_PER_MSEC / 100 * 99, a.set_act_duration);
+	EXPECT_LE((b.set_runs - 1) * 6 * NSEC_PER_MSEC / 100 * 99, b.set_act_duration);
+	close(fd);
+}
+
+TEST(one_set_follows_itself)
+{
+	int fd = pfm_open(0);
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, timed_set(fd, 0, NSEC_PER_MSEC));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	burn(20 * NSEC_PER_MSEC);
+	ASSERT_EQ(0, pfm_stop(fd));
+	EXPECT_LE(2, pfm_info(fd, 0).set_runs);
+	close(fd);
+}
+
+TEST(sleep_switches_nothing_and_keeps_what_is_left)
+{
+	__u64 timeout = 200 * NSEC_PER_MSEC, before, after;
+	int fd = pfm_open(0);
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, timed_set(fd, 0, timeout));
+	ASSERT_EQ(0, timed_set(fd, 1, timeout));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	burn(20 * NSEC_PER_MSEC);
+	before = pfm_info(fd, 0).set_timeout;
+	EXPECT_GE(timeout - 20 * NSEC_PER_MSEC, before);
+	usleep(500000);
+	after = pfm_info(fd, 0).set_timeout;
+	EXPECT_EQ(1, pfm_info(fd, 0).set_runs);
+	EXPECT_EQ(0, pfm_info(fd, 1).set_runs);
+	EXPECT_LE(after, before);
+	EXPECT_LE(before, after + 50 * NSEC_PER_MSEC);
+	while (pfm_info(fd, 1).set_runs == 0)
+		burn(NSEC_PER_MSEC);
+	EXPECT_LE(timeout, pfm_info(fd, 0).set_act_duration + NSEC_PER_MSEC / 100);
+	close(fd);
+}
+
+TEST(idle_cpu_switches_by_wall_time)
+{
+	__u64 runs[2], sum, begin, end;
+	cpu_set_t cpus;
+	int fd, i;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "one CPU");
+	CPU_ZERO(&cpus);
+	CPU_SET(0, &cpus);
+	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpus), &cpus));
+	fd = pfm_open(PFM_FL_SYSTEM_WIDE | PFM_FL_REMOTE);
+	ASSERT_LE(0, fd);
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, timed_set(fd, i, NSEC_PER_MSEC));
+	ASSERT_EQ(0, pfm_load_tid(fd, 1, 0));
+	begin = now_ns(CLOCK_MONOTONIC);
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	do {
+		usleep(10000);
+		sum_durations(fd, 2, runs);
+	} while (runs[1] < 10);
+	ASSERT_EQ(0, pfm_stop(fd));
+	end = now_ns(CLOCK_MONOTONIC);
+	sum = sum_durations(fd, 2, runs);
+	EXPECT_GE(end - begin + NSEC_PER_MSEC, sum);
+	EXPECT_GE(1, llabs((long long)(runs[0] - runs[1])));
+	EXPECT_LE((runs[0] + runs[1] - 1) * NSEC_PER_MSEC / 100 * 99, sum);
+	close(fd);
+}
+
+static long ovfl_set(int fd, int id, unsigned int flags, int next, __u64 period, __u64 cnt)
+{
+	struct pfarg_pmd pmd = {
+		.reg_num = FAULTS, .reg_set = id,
+		.reg_value = -period, .reg_short_reset = -period, .reg_long_reset = -period,
+		.reg_ovfl_switch_cnt = cnt,
+	};
+
+	return pfm_make_set(fd, id, PFM_SETFL_OVFL_SWITCH | flags, 0, next) ?:
+	       pfm_write_pmds(fd, &pmd, 1);
+}
+
+TEST(set_is_switched_by_exactly_so_many_overflows)
+{
+	struct pages pages;
+	unsigned int i;
+	int fd;
+
+	ASSERT_EQ(0, pages_map(&pages, 512));
+	fd = pfm_open(0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ovfl_set(fd, 0, 0, 0, 10, 3));
+	ASSERT_EQ(0, ovfl_set(fd, 1, 0, 0, 5, 2));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	for (i = 0; i < 20; i++) {
+		pages_touch(&pages, 29);
+		ASSERT_EQ(i + 1, pfm_info(fd, 0).set_runs);
+		ASSERT_EQ(i, pfm_info(fd, 1).set_runs);
+		pages_touch(&pages, 1);
+		ASSERT_EQ(i + 1, pfm_info(fd, 1).set_runs);
+		ASSERT_TRUE(pfm_info(fd, 1).set_flags & PFM_SETFL_OUT_ACTIVE);
+		ASSERT_FALSE(pfm_info(fd, 0).set_flags & PFM_SETFL_OUT_ACTIVE);
+		ASSERT_EQ(-10ULL, pfm_value(fd, 0, FAULTS));
+		pages_touch(&pages, 10);
+	}
+	EXPECT_EQ(0, pfm_msg(fd).type);
+	close(fd);
+}
+
+TEST(count_of_zero_never_switches)
+{
+	struct pages pages;
+	int fd;
+
+	ASSERT_EQ(0, pages_map(&pages, 512));
+	fd = pfm_open(0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ovfl_set(fd, 0, 0, 0, 10, 0));
+	ASSERT_EQ(0, ovfl_set(fd, 1, 0, 0, 10, 1));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	pages_touch(&pages, 100);
+	EXPECT_EQ(1, pfm_info(fd, 0).set_runs);
+	EXPECT_EQ(0, pfm_info(fd, 1).set_runs);
+	close(fd);
+}
+
+TEST(explicit_successors_are_followed)
+{
+	static const int order[] = { 0, 5, 2, 0, 5, 2, 0 };
+	struct pages pages;
+	unsigned int i;
+	int fd, id;
+
+	ASSERT_EQ(0, pages_map(&pages, 512));
+	fd = pfm_open(0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ovfl_set(fd, 0, PFM_SETFL_EXPL_NEXT, 5, 4, 1));
+	ASSERT_EQ(0, ovfl_set(fd, 5, PFM_SETFL_EXPL_NEXT, 2, 4, 1));
+	ASSERT_EQ(0, ovfl_set(fd, 2, PFM_SETFL_EXPL_NEXT, 0, 4, 1));
+	ASSERT_EQ(0, ovfl_set(fd, 3, 0, 0, 4, 1));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	for (i = 0; i < ARRAY_SIZE(order); i++) {
+		for (id = 0; id < 6; id++) {
+			if (id == 1 || id == 4)
+				continue;
+			EXPECT_EQ(id == order[i],
+				  !!(pfm_info(fd, id).set_flags & PFM_SETFL_OUT_ACTIVE));
+		}
+		pages_touch(&pages, 4);
+	}
+	EXPECT_EQ(0, pfm_info(fd, 3).set_runs);
+	EXPECT_EQ(5, pfm_info(fd, 0).set_id_next);
+	close(fd);
+}
+
+TEST(notification_before_the_switch_names_the_old_set)
+{
+	struct pfarg_pmd pmd = {
+		.reg_num = FAULTS, .reg_flags = PFM_REGFL_OVFL_NOTIFY,
+		.reg_value = -10ULL, .reg_short_reset = -10ULL, .reg_long_reset = -20ULL,
+		.reg_ovfl_switch_cnt = 1,
+	};
+	union pfarg_msg msg;
+	struct pages pages;
+	int fd;
+
+	ASSERT_EQ(0, pages_map(&pages, 512));
+	fd = pfm_open(0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ovfl_set(fd, 0, 0, 0, 10, 1));
+	ASSERT_EQ(0, pfm_write_pmds(fd, &pmd, 1));
+	ASSERT_EQ(0, ovfl_set(fd, 1, 0, 0, 10, 1));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	pages_touch(&pages, 30);
+	msg = pfm_msg(fd);
+	EXPECT_EQ(PFM_MSG_OVFL, msg.type);
+	EXPECT_EQ(0, msg.pfm_ovfl_msg.msg_active_set);
+	/* Masked: the switch waits for the restart. */
+	EXPECT_EQ(0, pfm_info(fd, 1).set_runs);
+	EXPECT_EQ(-10ULL, pfm_value(fd, 1, FAULTS));
+	ASSERT_EQ(0, pfm_restart(fd));
+	EXPECT_EQ(1, pfm_info(fd, 1).set_runs);
+	EXPECT_EQ(-20ULL, pfm_value(fd, 0, FAULTS));
+	pages_touch(&pages, 10);
+	EXPECT_EQ(2, pfm_info(fd, 0).set_runs);
+	close(fd);
+}
+
+TEST(timed_and_counted_sets_mix)
+{
+	struct pages pages;
+	__u64 runs[3];
+	int fd;
+
+	ASSERT_EQ(0, pages_map(&pages, 512));
+	fd = pfm_open(0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, timed_set(fd, 0, NSEC_PER_MSEC));
+	ASSERT_EQ(0, ovfl_set(fd, 1, 0, 0, 5, 1));
+	ASSERT_EQ(0, timed_set(fd, 2, 2 * NSEC_PER_MSEC));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	/* Without faults the counted set stays. */
+	burn(10 * NSEC_PER_MSEC);
+	sum_durations(fd, 3, runs);
+	EXPECT_EQ(1, runs[0]);
+	EXPECT_EQ(1, runs[1]);
+	EXPECT_EQ(0, runs[2]);
+	pages_touch(&pages, 5);
+	sum_durations(fd, 3, runs);
+	EXPECT_EQ(1, runs[2]);
+	while (runs[0] < 10) {
+		pages_touch(&pages, 1);
+		sum_durations(fd, 3, runs);
+	}
+	EXPECT_GE(1, runs[0] - runs[1]);
+	EXPECT_GE(1, runs[1] - runs[2]);
+	close(fd);
+}
+
+TEST(start_can_choose_the_set)
+{
+	struct pfarg_pmd pmd = { .reg_num = FAULTS, .reg_value = 0 };
+	struct pages pages;
+	int fd;
+
+	ASSERT_EQ(0, pages_map(&pages, 512));
+	fd = pfm_open(0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pfm_make_set(fd, 1, 0, 0, 0));
+	ASSERT_EQ(0, pfm_write_pmds(fd, &pmd, 1));
+	pmd.reg_set = 1;
+	ASSERT_EQ(0, pfm_write_pmds(fd, &pmd, 1));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start_set(fd, 1));
+	pages_touch(&pages, 5);
+	EXPECT_EQ(0, pfm_value(fd, 0, FAULTS));
+	EXPECT_EQ(5, pfm_value(fd, 1, FAULTS));
+	ASSERT_EQ(0, pfm_start_set(fd, 0));
+	pages_touch(&pages, 6);
+	EXPECT_EQ(6, pfm_value(fd, 0, FAULTS));
+	EXPECT_EQ(5, pfm_value(fd, 1, FAULTS));
+	/* One run from loading, one from the switch back */
+	EXPECT_EQ(2, pfm_info(fd, 0).set_runs);
+	EXPECT_EQ(1, pfm_info(fd, 1).set_runs);
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	EXPECT_EQ(2, pfm_info(fd, 0).set_runs);
+	close(fd);
+}
+
+TEST(start_again_begins_the_timeout_anew)
+{
+	__u64 timeout = 10000 * NSEC_PER_MSEC, left;
+	int fd = pfm_open(0);
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, timed_set(fd, 0, timeout));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	burn(50 * NSEC_PER_MSEC);
+	left = pfm_info(fd, 0).set_timeout;
+	EXPECT_GE(timeout - 50 * NSEC_PER_MSEC, left);
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	EXPECT_LT(left, pfm_info(fd, 0).set_timeout);
+	EXPECT_EQ(1, pfm_info(fd, 0).set_runs);
+	close(fd);
+}
+
+TEST(set_created_again_begins_anew)
+{
+	struct pages pages;
+	int fd;
+
+	ASSERT_EQ(0, pages_map(&pages, 64));
+	fd = pfm_open(0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pfm_set_pmd(fd, 0, FAULTS, 0));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	pages_touch(&pages, 9);
+	ASSERT_EQ(0, pfm_unload(fd));
+	EXPECT_LT(0, pfm_info(fd, 0).set_act_duration);
+	EXPECT_LT(0, pfm_info(fd, 0).set_running_ns);
+	ASSERT_EQ(0, pfm_make_set(fd, 0, 0, 0, 0));
+	EXPECT_EQ(0, pfm_info(fd, 0).set_act_duration);
+	EXPECT_EQ(0, pfm_info(fd, 0).set_running_ns);
+	EXPECT_EQ(0, pfm_info(fd, 0).set_runs);
+	EXPECT_EQ(9, pfm_value(fd, 0, FAULTS));
+	close(fd);
+}
+
+#define SAMPLE_RATE	"/proc/sys/kernel/perf_event_max_sample_rate"
+
+TEST(throttling_does_not_stop_the_timeouts)
+{
+	__u64 runs[2], sum, clock0, clock1;
+	int fd = pfm_open(0), clock, i;
+	char rate[32] = "";
+
+	ASSERT_LE(0, fd);
+	i = open(SAMPLE_RATE, O_RDONLY);
+	ASSERT_LT(0, read(i, rate, sizeof(rate) - 1));
+	close(i);
+	ASSERT_EQ(0, write_file(SAMPLE_RATE, "1"));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, timed_set(fd, i, NSEC_PER_MSEC));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	clock = perf_counter(PERF_COUNT_SW_TASK_CLOCK);
+	clock0 = perf_count(clock);
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	burn(100 * NSEC_PER_MSEC);
+	ASSERT_EQ(0, pfm_stop(fd));
+	clock1 = perf_count(clock);
+	sum = sum_durations(fd, 2, runs);
+	EXPECT_EQ(0, write_file(SAMPLE_RATE, rate));
+	TH_LOG("%llu runs, %llu of %llu ns", runs[0] + runs[1], sum, clock1 - clock0);
+	/* A tick is 10 ms at most: throttled, there would be fewer. */
+	EXPECT_LT(20, runs[0] + runs[1]);
+	EXPECT_LE((clock1 - clock0) / 1000 * 995, sum);
+	close(clock);
+	close(fd);
+}
+
+static void *storm_thread(void *arg)
+{
+	volatile struct shared *shared = arg;
+	unsigned int i = 0;
+	cpu_set_t cpus;
+
+	while (!shared->done) {
+		CPU_ZERO(&cpus);
+		CPU_SET(i++ % 2, &cpus);
+		sched_setaffinity(shared->tid, sizeof(cpus), &cpus);
+		usleep(200);
+	}
+	return NULL;
+}
+
+TEST(migrations_lose_no_switch_and_no_event)
+{
+	__u64 runs[3], sum, faults = 0, whole, clock0, clock1;
+	struct shared shared = { .tid = syscall(__NR_gettid) };
+	int fd = pfm_open(0), clock, perf, i;
+	struct pages pages;
+	pthread_t thread;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "one CPU");
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pages_map(&pages, 256));
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, timed_set(fd, i, NSEC_PER_MSEC / 10));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	clock = perf_counter(PERF_COUNT_SW_TASK_CLOCK);
+	perf = perf_counter(PERF_COUNT_SW_PAGE_FAULTS);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, storm_thread, &shared));
+	clock0 = perf_count(clock);
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	whole = -perf_count(perf);
+	for (i = 0; i < 300; i++) {
+		pages_touch(&pages, 50);
+		burn(NSEC_PER_MSEC / 2);
+	}
+	whole += perf_count(perf);
+	ASSERT_EQ(0, pfm_stop(fd));
+	clock1 = perf_count(clock);
+	shared.done = 1;
+	pthread_join(thread, NULL);
+	sum = sum_durations(fd, 3, runs);
+	for (i = 0; i < 3; i++)
+		faults += pfm_value(fd, i, FAULTS);
+	TH_LOG("%llu runs, %llu of %llu ns", runs[0] + runs[1] + runs[2], sum, clock1 - clock0);
+	/* See software_event_over_all_sets_equals_one_that_is_not_switched */
+	EXPECT_GE(3 * runs[0], llabs((long long)(whole - faults)));
+	EXPECT_GE(whole / 100, llabs((long long)(whole - faults)));
+	EXPECT_GE(1, runs[0] - runs[1]);
+	EXPECT_GE(1, runs[1] - runs[2]);
+	EXPECT_LT(30, runs[0]);
+	EXPECT_GE(clock1 - clock0, sum);
+	EXPECT_LE((clock1 - clock0) / 1000 * 995, sum);
+	close(clock);
+	close(perf);
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perfmon selftests - many threads, random calls, targets that come and go
+ *
+ * What is checked is that the kernel has nothing to complain about, that the
+ * calls return what they may, and that nothing is left in the end. More can be
+ * had with KASAN, lockdep and fault injection.
+ */
+#define _GNU_SOURCE
+
+#include "../kselftest_harness.h"
+#include "perfmon_helpers.h"
+
+#define NR_THREADS	8
+#define NR_FDS		4
+#define NR_TARGETS	3
+
+struct storm {
+	volatile int stop;
+	volatile pid_t target[NR_TARGETS];
+	int fd[NR_FDS];
+	int bad;
+	unsigned long calls;
+};
+
+static void target_runs(struct shared *shared)
+{
+	struct pages pages;
+
+	if (pages_map(&pages, 64))
+		return;
+	for (;;)
+		pages_touch(&pages, 1);
+}
+
+/* Any of these may be, whatever the others do */
+static bool is_allowed(long ret)
+{
+	static const int errors[] = {
+		0, EINVAL, EBUSY, ESRCH, EEXIST, EPERM, ENODEV, ENOMEM, EACCES, EAGAIN, EINTR,
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(errors); i++) {
+		if (ret == -errors[i])
+			return true;
+	}
+	return false;
+}
+
+static long random_call(struct storm *storm, unsigned int *seed)
+{
+	int r = rand_r(seed), fd = storm->fd[r % NR_FDS], set = (r >> 4) % 3;
+	struct pfarg_pmd pmd = {
+		.reg_num = PFM_SW_BASE + (r >> 8) % 7, .reg_set = set,
+		.reg_flags = (r >> 12) & 3, .reg_value = -(__u64)((r >> 14) % 200),
+		.reg_short_reset = -50ULL, .reg_long_reset = -60ULL, .reg_random_mask = 15,
+		.reg_ovfl_switch_cnt = (r >> 20) & 3,
+	};
+	struct pfarg_pmc pmc = {
+		.reg_num = pmd.reg_num, .reg_set = set,
+		.reg_flags = (r >> 12) & 1 ? PFM_REGFL_EXCL_KERNEL : 0,
+	};
+	struct pfarg_start start = { .start_set = set };
+	union pfarg_msg msg;
+
+	pmd.reg_smpl_pmds[4] = 0x7f & (r >> 6);
+	pmd.reg_reset_pmds[4] = 0x7f & (r >> 6);
+	switch (rand_r(seed) % 16) {
+	case 0:
+		return pfm_write_pmcs(fd, &pmc, 1);
+	case 1:
+		return pfm_write_pmds(fd, &pmd, 1);
+	case 2:
+		return pfm_read_pmds(fd, &pmd, 1);
+	case 3:
+		return pfm_load_tid(fd, storm->target[(r >> 9) % NR_TARGETS], 0);
+	case 4:
+		return pfm_start(fd, &start);
+	case 5:
+		return pfm_start(fd, NULL);
+	case 6:
+		return pfm_stop(fd);
+	case 7:
+		return pfm_restart(fd);
+	case 8:
+		return pfm_make_set(fd, set, PFM_SETFL_TIME_SWITCH, 100000, 0);
+	case 9:
+		return pfm_make_set(fd, set, PFM_SETFL_OVFL_SWITCH, 0, 0);
+	case 10:
+		return (long)pfm_info(fd, set).set_runs < 0 ? -EINVAL : 0;
+	case 11:
+		return pfm_delete_evtsets(fd, &(struct pfarg_setdesc) { .set_id = set }, 1);
+	case 12:
+		return rand_r(seed) % 4 ? 0 : pfm_unload(fd);
+	case 13:
+		return pfm_load_self(fd);
+	case 14:
+		return read(fd, &msg, sizeof(msg)) < 0 ? -errno : 0;
+	default:
+		return pfm_restart(fd);
+	}
+}
+
+static void *random_thread(void *arg)
+{
+	struct storm *storm = arg;
+	unsigned int seed = syscall(__NR_gettid);
+	unsigned long calls = 0;
+
+	while (!storm->stop) {
+		long ret = random_call(storm, &seed);
+
+		calls++;
+		if (!is_allowed(ret)) {
+			storm->bad = ret;
+			break;
+		}
+	}
+	__atomic_fetch_add(&storm->calls, calls, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static void storm_open(struct storm *storm)
+{
+	struct pfm_dfl_smpl_arg arg = { .buf_size = 16384 };
+	int i;
+
+	for (i = 0; i < NR_FDS; i++) {
+		struct pfarg_ctx ctx = {
+			.ctx_flags = PFM_FL_REMOTE | (i & 1 ? PFM_FL_NOTIFY_BLOCK : 0),
+		};
+
+		storm->fd[i] = i & 2 ? pfm_create(&ctx, "default", &arg, sizeof(arg)) :
+				       pfm_create(&ctx, NULL, NULL, 0);
+		if (storm->fd[i] >= 0)
+			fcntl(storm->fd[i], F_SETFL, O_NONBLOCK);
+	}
+}
+
+FIXTURE(stress)
+{
+};
+
+FIXTURE_SETUP(stress)
+{
+}
+
+FIXTURE_TEARDOWN(stress)
+{
+}
+
+static int storm_seconds(void)
+{
+	const char *text = getenv("PERFMON_STRESS_SECONDS");
+
+	return text ? atoi(text) : 5;
+}
+
+TEST_F_TIMEOUT(stress, random_calls_from_all_sides, 170)
+{
+	__u64 end = now_ns(CLOCK_MONOTONIC) + storm_seconds() * 1000 * NSEC_PER_MSEC;
+	long before = read_knob("task_sessions_count");
+	struct storm storm = { };
+	pthread_t thread[NR_THREADS];
+	int i;
+
+	/* The first generation has no descriptor of a context, so closing is final. */
+	for (i = 0; i < NR_TARGETS; i++)
+		storm.target[i] = child_run(target_runs, NULL);
+	storm_open(&storm);
+	for (i = 0; i < NR_FDS; i++)
+		ASSERT_LE(0, storm.fd[i]);
+	for (i = 0; i < NR_THREADS; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, random_thread, &storm));
+	for (i = 0; now_ns(CLOCK_MONOTONIC) < end && !storm.bad; i++) {
+		pid_t old = storm.target[i % NR_TARGETS];
+
+		usleep(20000);
+		storm.target[i % NR_TARGETS] = child_run(target_runs, NULL);
+		child_kill(old);
+	}
+	storm.stop = 1;
+	for (i = 0; i < NR_THREADS; i++)
+		pthread_join(thread[i], NULL);
+	for (i = 0; i < NR_TARGETS; i++)
+		child_kill(storm.target[i]);
+	for (i = 0; i < NR_FDS; i++)
+		close(storm.fd[i]);
+	EXPECT_EQ(0, storm.bad);
+	TH_LOG("%lu calls", storm.calls);
+	EXPECT_EQ(before, read_knob("task_sessions_count"));
+}
+
+/* One of everything that allocates. Returns the first error. */
+static long allocate_everything(void)
+{
+	struct pfm_dfl_smpl_arg arg = { .buf_size = 16384 };
+	struct pfarg_pmd pmd[23];
+	struct pfarg_ctx ctx = { };
+	long ret;
+	int fd, i;
+
+	memset(pmd, 0, sizeof(pmd));
+	for (i = 0; i < 23; i++)
+		pmd[i].reg_num = PFM_SW_BASE + i % 7;
+	fd = pfm_create(&ctx, "default", &arg, sizeof(arg));
+	if (fd < 0)
+		return fd;
+	ret = pfm_make_set(fd, 1, PFM_SETFL_TIME_SWITCH, 100000, 0) ?:
+	      pfm_write_pmds(fd, pmd, 23) ?:
+	      pfm_set_pmd(fd, 1, SW(PAGE_FAULTS), 0) ?:
+	      pfm_load_self(fd) ?:
+	      pfm_start(fd, NULL) ?:
+	      pfm_set_pmd(fd, 0, SW(CGROUP_SWITCHES), 0) ?:
+	      pfm_write_pmcs(fd, &(struct pfarg_pmc) { .reg_num = SW(PAGE_FAULTS),
+						       .reg_flags = PFM_REGFL_EXCL_KERNEL }, 1) ?:
+	      pfm_read_pmds(fd, pmd, 23) ?:
+	      pfm_stop(fd) ?:
+	      pfm_unload(fd);
+	close(fd);
+	return ret;
+}
+
+TEST_F_TIMEOUT(stress, every_allocation_may_fail, 170)
+{
+	long tasks = read_knob("task_sessions_count"), mem = read_knob("smpl_buffer_mem_cur");
+	int fd = open("/proc/thread-self/fail-nth", O_RDWR), n, failed = 0;
+	char text[16];
+	long ret;
+
+	if (fd < 0)
+		SKIP(return, "no /proc/thread-self/fail-nth: needs FAULT_INJECTION");
+	write_file("/sys/kernel/debug/failslab/ignore-gfp-wait", "N");
+	write_file("/sys/kernel/debug/fail_page_alloc/ignore-gfp-wait", "N");
+	for (n = 1; n < 2000; n++) {
+		snprintf(text, sizeof(text), "%d", n);
+		ASSERT_LT(0, pwrite(fd, text, strlen(text), 0));
+		ret = allocate_everything();
+		memset(text, 0, sizeof(text));
+		ASSERT_LT(0, pread(fd, text, sizeof(text) - 1, 0));
+		ASSERT_LT(0, pwrite(fd, "0", 1, 0));
+		ASSERT_TRUE(ret == 0 || ret == -ENOMEM || ret == -EFAULT || ret == -EMFILE) {
+			TH_LOG("allocation %d: %ld", n, ret);
+		}
+		failed += ret != 0;
+		/* What is left of n was not reached: all have had their turn. */
+		if (atoi(text))
+			break;
+	}
+	close(fd);
+	TH_LOG("%d allocations, %d calls failed", n - 1, failed);
+	EXPECT_LT(10, failed);
+	EXPECT_EQ(tasks, read_knob("task_sessions_count"));
+	EXPECT_EQ(mem, read_knob("smpl_buffer_mem_cur"));
+	/* The thread is free, and all works. */
+	EXPECT_EQ(0, allocate_everything());
+}
+
+static void *hotplug_thread(void *arg)
+{
+	struct storm *storm = arg;
+
+	while (!storm->stop) {
+		write_file("/sys/devices/system/cpu/cpu1/online", "0");
+		write_file("/sys/devices/system/cpu/cpu1/online", "1");
+	}
+	return NULL;
+}
+
+TEST_F_TIMEOUT(stress, cpus_come_and_go, 170)
+{
+	__u64 end = now_ns(CLOCK_MONOTONIC) + storm_seconds() * 500 * NSEC_PER_MSEC;
+	long before = read_knob("sys_sessions_count");
+	struct storm storm = { };
+	unsigned int loads = 0;
+	pthread_t thread;
+	long ret = 0;
+	int fd, i;
+
+	if (access("/sys/devices/system/cpu/cpu1/online", W_OK))
+		SKIP(return, "CPU 1 cannot go offline");
+	fd = pfm_open(PFM_FL_SYSTEM_WIDE | PFM_FL_REMOTE);
+	ASSERT_LE(0, fd);
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, pfm_make_set(fd, i, PFM_SETFL_TIME_SWITCH, 200000, 0));
+		ASSERT_EQ(0, pfm_set_pmd(fd, i, SW(CPU_CLOCK), 0));
+		ASSERT_EQ(0, pfm_set_pmd(fd, i, SW(CONTEXT_SWITCHES), 0));
+	}
+	ASSERT_EQ(0, pthread_create(&thread, NULL, hotplug_thread, &storm));
+	while (now_ns(CLOCK_MONOTONIC) < end && is_allowed(ret)) {
+		ret = pfm_load_tid(fd, 1, 0);
+		loads += !ret;
+		if (!ret)
+			ret = pfm_start(fd, NULL);
+		usleep(rand() % 3000);
+		pfm_info(fd, 1);
+		pfm_value(fd, 0, SW(CPU_CLOCK));
+		if (rand() % 2)
+			pfm_unload(fd);
+	}
+	storm.stop = 1;
+	pthread_join(thread, NULL);
+	write_file("/sys/devices/system/cpu/cpu1/online", "1");
+	EXPECT_TRUE(is_allowed(ret));
+	EXPECT_LT(1, loads);
+	close(fd);
+	EXPECT_EQ(before, read_knob("sys_sessions_count"));
+}
+
+TEST_HARNESS_MAIN
