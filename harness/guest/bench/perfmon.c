@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Event sets: vectors of registers, start and stop, and switching sets, beside
+ * what a group of perf events takes for the same. The limits are parts of the
+ * latter's cost in the same boot.
+ */
+#include "bench.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+/* The headers may be older than the calls. */
+#define NR_CREATE	473
+#define NR_WRITE_PMDS	475
+#define NR_READ_PMDS	476
+#define NR_LOAD		477
+#define NR_START	478
+#define NR_STOP		479
+#define NR_EVTSETS	481
+#define SW_BASE		256
+#define MAX_REGS	8
+
+/* As in linux/perfmon.h */
+struct ctx {
+	__u32 flags;
+	__s32 fd;
+	__u64 reserved[7];
+};
+
+struct pmd {
+	__u16 num;
+	__u16 set;
+	__u32 flags;
+	__u64 value;
+	__u64 rest[20];
+};
+
+struct setdesc {
+	__u16 id;
+	__u16 next;
+	__u32 flags;
+	__u64 timeout;
+	__u64 reserved[6];
+};
+
+struct load {
+	__u32 pid;
+	__u16 set;
+	__u16 reserved1;
+	__u64 reserved2[3];
+};
+
+struct start {
+	__u16 set;
+	__u16 reserved1;
+	__u32 reserved2;
+	__u64 reserved3[3];
+};
+
+struct session {
+	struct pmd pmd[MAX_REGS];
+	struct start start[2];
+	int fd;
+	int nr;
+};
+
+/* The events of group_open(), whose order is that of these */
+static const __u16 registers[MAX_REGS] = {
+	SW_BASE + PERF_COUNT_SW_TASK_CLOCK, SW_BASE + PERF_COUNT_SW_PAGE_FAULTS,
+	SW_BASE + PERF_COUNT_SW_CONTEXT_SWITCHES, SW_BASE + PERF_COUNT_SW_CPU_MIGRATIONS,
+	SW_BASE + PERF_COUNT_SW_PAGE_FAULTS_MIN, SW_BASE + PERF_COUNT_SW_PAGE_FAULTS_MAJ,
+	SW_BASE + PERF_COUNT_SW_ALIGNMENT_FAULTS, SW_BASE + PERF_COUNT_SW_EMULATION_FAULTS,
+};
+
+/* Two sets of @nr registers each, loaded and started. Returns 0 or an errno. */
+static int session_open(struct session *session, int nr)
+{
+	struct setdesc desc = { .id = 1 };
+	struct load load = { .pid = getpid() };
+	struct ctx ctx = { };
+	int i, set;
+
+	memset(session, 0, sizeof(*session));
+	session->nr = nr;
+	session->start[1].set = 1;
+	session->fd = syscall(NR_CREATE, &ctx, NULL, NULL, 0);
+	if (session->fd < 0)
+		return errno;
+	if (syscall(NR_EVTSETS, session->fd, &desc, 1))
+		return errno;
+	for (set = 1; set >= 0; set--) {
+		for (i = 0; i < nr; i++) {
+			session->pmd[i].num = registers[i];
+			session->pmd[i].set = set;
+		}
+		if (syscall(NR_WRITE_PMDS, session->fd, session->pmd, nr))
+			return errno;
+	}
+	if (syscall(NR_LOAD, session->fd, &load) || syscall(NR_START, session->fd, NULL))
+		return errno;
+	return 0;
+}
+
+static void read_run(void *arg)
+{
+	struct session *session = arg;
+
+	call3(NR_READ_PMDS, session->fd, (long)session->pmd, session->nr);
+}
+
+static void stop_start_run(void *arg)
+{
+	struct session *session = arg;
+
+	call3(NR_STOP, session->fd, 0, 0);
+	call3(NR_START, session->fd, 0, 0);
+}
+
+static void switch_run(void *arg)
+{
+	struct session *session = arg;
+
+	call3(NR_START, session->fd, (long)&session->start[1], 0);
+	call3(NR_START, session->fd, (long)&session->start[0], 0);
+}
+
+static void read_group_run(void *arg)
+{
+	struct group *group = arg;
+	__u64 values[3 + MAX_REGS];
+
+	call3(SYS_read, group->fd[0], (long)values, sizeof(values));
+}
+
+static void toggle_group_run(void *arg)
+{
+	struct group *group = arg;
+
+	call3(SYS_ioctl, group->fd[0], PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP);
+	call3(SYS_ioctl, group->fd[0], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP);
+}
+
+static void toggle_leader_run(void *arg)
+{
+	struct group *group = arg;
+
+	call3(SYS_ioctl, group->fd[0], PERF_EVENT_IOC_DISABLE, 0);
+	call3(SYS_ioctl, group->fd[0], PERF_EVENT_IOC_ENABLE, 0);
+}
+
+static struct cost cost_of(void (*run)(void *arg), void *arg)
+{
+	const struct op op = { .run = run, .arg = arg };
+
+	return measure(&op);
+}
+
+static void one_size(int nr, double read_part, double toggle_part)
+{
+	struct cost read_group, toggle_group, toggle_leader;
+	struct session session;
+	struct group group;
+	int error;
+
+	if (!group_open(&group, nr, false,
+			PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED |
+			PERF_FORMAT_TOTAL_TIME_RUNNING, false))
+		return;
+	read_group = cost_of(read_group_run, &group);
+	toggle_group = cost_of(toggle_group_run, &group);
+	toggle_leader = cost_of(toggle_leader_run, &group);
+	group_close(&group);
+
+	error = session_open(&session, nr);
+	if (error) {
+		report_absent("P1", error, "pfm_read_pmds, %d registers", nr);
+		report_absent("P2", error, "pfm_stop + pfm_start, %d registers", nr);
+		report_absent("P3", error, "pfm_start of another set, %d registers", nr);
+	} else {
+		report_limit("P1", cost_of(read_run, &session), read_group.insn * read_part,
+			     "pfm_read_pmds, %d registers", nr);
+		report_limit("P2", cost_of(stop_start_run, &session),
+			     toggle_group.insn * toggle_part,
+			     "pfm_stop + pfm_start, %d registers", nr);
+		report_limit("P3", divided(cost_of(switch_run, &session), 2),
+			     toggle_leader.insn,
+			     "pfm_start of another set, %d registers", nr);
+	}
+	close(session.fd);
+}
+
+void bench_perfmon(void)
+{
+	one_size(4, 0.85, 0.56);
+	one_size(8, 0.80, 0.43);
+}
