@@ -19,14 +19,10 @@
  *	Z0	nothing is open: equal
  *	Z1	perf is in use, the feature is not: 0.5 % or 8 instructions
  *	Z1w	as Z1, but page and slab state feed the row: 1 %
-<<<<<<< HEAD
  *	G1..G6	of the feature: COST is at most LIMIT
  *	R1..R3	of reads without a system call: COST is at most LIMIT
  *	R4	what keeps a mapped page right: 1 %
-=======
- *	G1..G4, P1..P3
- *		of the feature: COST is at most LIMIT
->>>>>>> f489948 (bench: Measure event set system calls)
+ *	P1..P3	of event sets: COST is at most LIMIT
  *	ref	to look at beside the others, not judged
  *
  * RESOLUTION is how far COST may be off: the clock may be coarser than an
@@ -172,10 +168,7 @@ void bench_rings(void);
 void bench_ftrace(void);
 void bench_probes(void);
 void bench_gate(void);
-<<<<<<< HEAD
 void bench_family(void);
-=======
 void bench_perfmon(void);
->>>>>>> f489948 (bench: Measure event set system calls)
 
 #endif /* BENCH_H */

@@ -29,11 +29,8 @@ static const struct section {
 	{ "ftrace",	bench_ftrace },
 	{ "probes",	bench_probes },
 	{ "gate",	bench_gate },
-<<<<<<< HEAD
 	{ "family",	bench_family },
-=======
 	{ "perfmon",	bench_perfmon },
->>>>>>> f489948 (bench: Measure event set system calls)
 };
 
 static void mount_at(const char *type, const char *path)
