@@ -63,7 +63,7 @@ void perf_gate_unlink(struct perf_gate_link *link, unsigned int roles)
 	lockdep_assert_held(&perf_gate_mutex);
 
 	trace_unlink(link->trigger->event, link->target->event,
-			       link->role & roles);
+		     link->role & roles);
 	if (roles & PERF_GATE_STARTER && link->target->starter == link)
 		link->target->starter = NULL;
 	if (roles & PERF_GATE_STOPPER && link->target->stopper == link)

@@ -8,12 +8,20 @@
 #include <linux/perf_event.h>
 #include <linux/tracepoint.h>
 
+#ifndef _TRACE_PERF_GATE_ID
+#define _TRACE_PERF_GATE_ID
 /*
  * Events are named by what PERF_EVENT_IOC_ID returns, an inherited one by the ID
  * of its parent: the task tells which it is. 0 stands for a system call.
  */
-#define PERF_GATE_EVENT_ID(event)					\
-	((event) ? ((event)->parent ?: (event))->id : 0)
+static inline u64 perf_gate_event_id(const struct perf_event *event)
+{
+	if (!event)
+		return 0;
+
+	return event->parent ? event->parent->id : event->id;
+}
+#endif
 
 DECLARE_EVENT_CLASS(perf_gate_link_class,
 
@@ -29,8 +37,8 @@ DECLARE_EVENT_CLASS(perf_gate_link_class,
 	),
 
 	TP_fast_assign(
-		__entry->trigger = PERF_GATE_EVENT_ID(trigger);
-		__entry->target = PERF_GATE_EVENT_ID(target);
+		__entry->trigger = perf_gate_event_id(trigger);
+		__entry->target = perf_gate_event_id(target);
 		__entry->role = role;
 	),
 
@@ -64,8 +72,8 @@ DECLARE_EVENT_CLASS(perf_gate_class,
 	),
 
 	TP_fast_assign(
-		__entry->trigger = PERF_GATE_EVENT_ID(trigger);
-		__entry->target = PERF_GATE_EVENT_ID(target);
+		__entry->trigger = perf_gate_event_id(trigger);
+		__entry->target = perf_gate_event_id(target);
 	),
 
 	TP_printk("trigger=%llu target=%llu", __entry->trigger, __entry->target)

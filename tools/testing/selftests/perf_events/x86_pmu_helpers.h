@@ -165,7 +165,7 @@ static inline bool write_file(const char *path, const char *text)
 }
 
 /* Reads a number from a file; -1 if there is none. */
-static inline long read_number(const char *path)
+static inline long number_in(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char text[32] = "";
@@ -195,7 +195,7 @@ static inline bool counters_have_one_switch(void)
  */
 static inline int nr_instruction_counters(void)
 {
-	return counters_have_one_switch() ? 5 : 4 - (read_number(NMI_WATCHDOG) == 1);
+	return counters_have_one_switch() ? 5 : 4 - (number_in(NMI_WATCHDOG) == 1);
 }
 
 /*

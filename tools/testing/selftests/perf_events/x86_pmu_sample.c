@@ -64,9 +64,9 @@ FIXTURE_SETUP(x86_pmu_sample)
 	self->attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_READ;
 	if (pmu_setup(_metadata))
 		return;
-	self->watchdog = read_number(NMI_WATCHDOG);
-	self->percent = read_number(time_limit);
-	self->rate = read_number(rate_limit);
+	self->watchdog = number_in(NMI_WATCHDOG);
+	self->percent = number_in(time_limit);
+	self->rate = number_in(rate_limit);
 	/* Its interrupts are no samples. */
 	if (self->watchdog > 0)
 		write_file(NMI_WATCHDOG, "0");
