@@ -23,129 +23,19 @@
  *            while pmusim_aux_cpu::running is set.
  */
 
-#include <linux/bitfield.h>
-#include <linux/slab.h>
+#include <linux/mm.h>
+#include <linux/sizes.h>
 
-#include "pmusim.h"
+#include "pmusim_aux.h"
 
 #define PMUSIM_AUX_PATTERN	(0x5aa5ULL << 48)
-
-#define PMUSIM_AUX_MAX_CHUNK	SZ_1M
 
 /* What a tick writes with interrupts off */
 #define PMUSIM_AUX_STEP		SZ_64K
 
-enum pmusim_aux_source {
-	PMUSIM_AUX_MANUAL,
-	PMUSIM_AUX_TIMER,
-};
-
-/* config2:0-7 */
-#define PMUSIM_INJECT_TRUNCATED	BIT(0)
-#define PMUSIM_INJECT_PARTIAL	BIT(1)
-#define PMUSIM_INJECT_COLLISION	BIT(2)
-#define PMUSIM_INJECT_EMPTY	BIT(3)
-#define PMUSIM_INJECT_ALL	GENMASK(3, 0)
-
-PMU_FORMAT_ATTR(event,		"config:0-7");
-PMU_FORMAT_ATTR(align,		"config:8-13");
-PMU_FORMAT_ATTR(lat,		"config:16-31");
-PMU_FORMAT_ATTR(rate,		"config1:0-31");
-PMU_FORMAT_ATTR(chunk,		"config1:32-63");
-PMU_FORMAT_ATTR(inject,		"config2:0-7");
-PMU_FORMAT_ATTR(inject_nth,	"config2:8-23");
-
-static struct attribute *pmusim_aux_format_attrs[] = {
-	&format_attr_event.attr,
-	&format_attr_align.attr,
-	&format_attr_lat.attr,
-	&format_attr_rate.attr,
-	&format_attr_chunk.attr,
-	&format_attr_inject.attr,
-	&format_attr_inject_nth.attr,
-	NULL,
-};
-
-static const struct attribute_group pmusim_aux_format_group = {
-	.name	= "format",
-	.attrs	= pmusim_aux_format_attrs,
-};
-
-PMU_EVENT_ATTR_STRING(manual,	pmusim_aux_manual,	"event=0x00");
-PMU_EVENT_ATTR_STRING(timer,	pmusim_aux_timer,	"event=0x01,rate=1000");
-
-static struct attribute *pmusim_aux_event_attrs[] = {
-	&pmusim_aux_manual.attr.attr,
-	&pmusim_aux_timer.attr.attr,
-	NULL,
-};
-
-static const struct attribute_group pmusim_aux_event_group = {
-	.name	= "events",
-	.attrs	= pmusim_aux_event_attrs,
-};
-
-static const struct attribute_group *pmusim_aux_groups[] = {
-	&pmusim_aux_format_group,
-	&pmusim_aux_event_group,
-	NULL,
-};
-
-/* perf_event::pmu_private of an AUX event */
-struct pmusim_aux_event {
-	enum pmusim_aux_source	source;
-	unsigned long		align;
-	unsigned long		chunk;
-	ktime_t			latency;
-	ktime_t			interval;
-	unsigned int		inject;
-	unsigned int		inject_nth;
-	unsigned int		ends;
-};
-
-/* An AUX area as setup_aux() got it */
-struct pmusim_aux_buffer {
-	void			**pages;
-	unsigned long		size;
-	bool			overwrite;
-};
-
-/**
- * struct pmusim_aux_cpu - the producer of one CPU
- * @sim:	The PMU that it is part of
- * @event:	The event that is on it
- * @buf:	The area of the transaction
- * @running:	There is a transaction
- * @paused:	pmu::stop() was called with PERF_EF_PAUSE
- * @pos:	Place in the stream: what comes next
- * @written:	Bytes of this transaction
- * @packets:	Overflows of events with attr.aux_output to write a chunk for
- * @handle:	The transaction
- * @timer:	Of PMUSIM_AUX_TIMER
- * @work:	Writes for @packets
- */
-struct pmusim_aux_cpu {
-	struct pmusim			*sim;
-	struct perf_event		*event;
-	struct pmusim_aux_buffer	*buf;
-	bool				running;
-	bool				paused;
-	unsigned long			pos;
-	unsigned long			written;
-	atomic_t			packets;
-	struct perf_output_handle	handle;
-	struct hrtimer			timer;
-	struct irq_work			work;
-};
-
 static struct pmusim_aux_cpu *pmusim_aux_this_cpu(struct perf_event *event)
 {
 	return this_cpu_ptr(to_pmusim(event->pmu)->aux_cpu);
-}
-
-static struct pmusim_aux_event *to_aux_event(struct perf_event *event)
-{
-	return event->pmu_private;
 }
 
 /* Open a transaction. Without one the event is stopped. */
@@ -284,7 +174,14 @@ static void pmusim_aux_produce(struct pmusim_aux_cpu *a, unsigned long bytes)
 		pmusim_aux_turn(a);
 }
 
-static enum hrtimer_restart pmusim_aux_timer_fn(struct hrtimer *timer)
+/**
+ * pmusim_aux_timer_fn() - Write a chunk
+ * @timer:	pmusim_aux_cpu::timer
+ *
+ * Context: Hard interrupt, on the CPU of the producer.
+ * Return: Whether the timer goes on.
+ */
+enum hrtimer_restart pmusim_aux_timer_fn(struct hrtimer *timer)
 {
 	struct pmusim_aux_cpu *a = container_of(timer, struct pmusim_aux_cpu, timer);
 	struct pmusim_aux_event *ae;
@@ -307,7 +204,14 @@ static enum hrtimer_restart pmusim_aux_timer_fn(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-static void pmusim_aux_start(struct perf_event *event, int flags)
+/**
+ * pmusim_aux_start() - pmu::start() of AUX events
+ * @event:	The event
+ * @flags:	PERF_EF_RESUME to undo a pause, and nothing else
+ *
+ * Context: Interrupts off; NMIs to undo a pause.
+ */
+void pmusim_aux_start(struct perf_event *event, int flags)
 {
 	struct pmusim_aux_cpu *a = pmusim_aux_this_cpu(event);
 	struct pmusim_aux_event *ae = to_aux_event(event);
@@ -337,7 +241,14 @@ static void pmusim_aux_start(struct perf_event *event, int flags)
 			      HRTIMER_MODE_REL_PINNED_HARD);
 }
 
-static void pmusim_aux_stop(struct perf_event *event, int flags)
+/**
+ * pmusim_aux_stop() - pmu::stop() of AUX events
+ * @event:	The event
+ * @flags:	PERF_EF_PAUSE to pause it, and nothing else
+ *
+ * Context: Interrupts off; NMIs to pause.
+ */
+void pmusim_aux_stop(struct perf_event *event, int flags)
 {
 	struct pmusim_aux_cpu *a = pmusim_aux_this_cpu(event);
 
@@ -366,7 +277,16 @@ static int pmusim_aux_place(struct pmusim_aux_cpu *a, struct perf_event *event)
 	return 0;
 }
 
-static int pmusim_aux_add(struct perf_event *event, int flags)
+/**
+ * pmusim_aux_add() - pmu::add() of AUX events
+ * @event:	The event
+ * @flags:	PERF_EF_START to start it
+ *
+ * Context: Interrupts off.
+ * Return: 0, -EBUSY if this CPU has another one, -EINVAL if there is no area or no
+ *         room in it, -EAGAIN if it had to fail.
+ */
+int pmusim_aux_add(struct perf_event *event, int flags)
 {
 	struct pmusim_aux_cpu *a = pmusim_aux_this_cpu(event);
 	int ret = pmusim_aux_place(a, event);
@@ -386,7 +306,14 @@ static int pmusim_aux_add(struct perf_event *event, int flags)
 	return -EINVAL;
 }
 
-static void pmusim_aux_del(struct perf_event *event, int flags)
+/**
+ * pmusim_aux_del() - pmu::del() of AUX events
+ * @event:	The event
+ * @flags:	Nothing that matters
+ *
+ * Context: Interrupts off.
+ */
+void pmusim_aux_del(struct perf_event *event, int flags)
 {
 	struct pmusim_aux_cpu *a = pmusim_aux_this_cpu(event);
 
@@ -397,33 +324,29 @@ static void pmusim_aux_del(struct perf_event *event, int flags)
 	a->event = NULL;
 }
 
-static void pmusim_aux_read(struct perf_event *event)
+/**
+ * pmusim_aux_read() - pmu::read() of AUX events, which count nothing
+ * @event:	The event
+ *
+ * Context: Interrupts off, NMIs.
+ */
+void pmusim_aux_read(struct perf_event *event)
 {
 	pmusim_log(event->pmu, event, PMUSIM_OP_READ, 0, 0);
 }
 
-static void *pmusim_setup_aux(struct perf_event *event, void **pages,
-			      int nr_pages, bool overwrite)
-{
-	struct pmusim_aux_buffer *buf;
-
-	buf = kzalloc(sizeof(*buf), GFP_KERNEL);
-	if (!buf)
-		return NULL;
-	buf->pages = pages;
-	buf->size = (unsigned long)nr_pages << PAGE_SHIFT;
-	buf->overwrite = overwrite;
-	return buf;
-}
-
-static void pmusim_free_aux(void *aux)
-{
-	kfree(aux);
-}
-
-static long pmusim_snapshot_aux(struct perf_event *event,
-				struct perf_output_handle *handle,
-				unsigned long size)
+/**
+ * pmusim_snapshot_aux() - pmu::snapshot_aux()
+ * @event:	The event
+ * @handle:	The record that the data goes to
+ * @size:	How much of it
+ *
+ * Context: Interrupts off, NMIs.
+ * Return: What was copied, all of @size. A negative error cannot happen.
+ */
+long pmusim_snapshot_aux(struct perf_event *event,
+			 struct perf_output_handle *handle,
+			 unsigned long size)
 {
 	struct pmusim_aux_cpu *a = pmusim_aux_this_cpu(event);
 	unsigned long pos, len, left = size;
@@ -443,7 +366,13 @@ static long pmusim_snapshot_aux(struct perf_event *event,
 	return size;
 }
 
-static void pmusim_aux_packets(struct irq_work *work)
+/**
+ * pmusim_aux_packets() - Write what pmusim_aux_packet() asked for
+ * @work:	pmusim_aux_cpu::work
+ *
+ * Context: Hard interrupt, on the CPU of the producer.
+ */
+void pmusim_aux_packets(struct irq_work *work)
 {
 	struct pmusim_aux_cpu *a = container_of(work, struct pmusim_aux_cpu, work);
 	int packets = atomic_xchg(&a->packets, 0);
@@ -508,151 +437,3 @@ void pmusim_aux_state(struct pmusim *sim, struct pmusim_state *state)
 	state->aux.running = a->running;
 	state->aux.paused = a->paused;
 }
-
-#define PMUSIM_AUX_SOURCE	GENMASK_ULL(7, 0)
-#define PMUSIM_AUX_ALIGN	GENMASK_ULL(13, 8)
-#define PMUSIM_AUX_LAT		GENMASK_ULL(31, 16)
-#define PMUSIM_AUX_RATE		GENMASK_ULL(31, 0)
-#define PMUSIM_AUX_CHUNK	GENMASK_ULL(63, 32)
-#define PMUSIM_AUX_INJECT	GENMASK_ULL(7, 0)
-#define PMUSIM_AUX_INJECT_NTH	GENMASK_ULL(23, 8)
-
-static int pmusim_aux_parse(struct pmusim_aux_event *ae,
-			    const struct perf_event_attr *attr)
-{
-	u64 rate = FIELD_GET(PMUSIM_AUX_RATE, attr->config1);
-	u64 align = FIELD_GET(PMUSIM_AUX_ALIGN, attr->config);
-
-	if (attr->config & ~(PMUSIM_AUX_SOURCE | PMUSIM_AUX_ALIGN | PMUSIM_AUX_LAT) ||
-	    attr->config2 & ~(PMUSIM_AUX_INJECT | PMUSIM_AUX_INJECT_NTH))
-		return -EINVAL;
-
-	ae->source = FIELD_GET(PMUSIM_AUX_SOURCE, attr->config);
-	ae->latency = ns_to_ktime(FIELD_GET(PMUSIM_AUX_LAT, attr->config) *
-				  NSEC_PER_USEC);
-	ae->chunk = FIELD_GET(PMUSIM_AUX_CHUNK, attr->config1) ?: PAGE_SIZE;
-	ae->inject = FIELD_GET(PMUSIM_AUX_INJECT, attr->config2);
-	ae->inject_nth = FIELD_GET(PMUSIM_AUX_INJECT_NTH, attr->config2) ?: 1;
-
-	if (align && (align < ilog2(sizeof(u64)) || align > PAGE_SHIFT))
-		return -EINVAL;
-	ae->align = align ? BIT(align) : 0;
-	if (ae->chunk % sizeof(u64) || ae->chunk > PMUSIM_AUX_MAX_CHUNK)
-		return -EINVAL;
-	if (ae->inject & ~PMUSIM_INJECT_ALL)
-		return -EINVAL;
-
-	switch (ae->source) {
-	case PMUSIM_AUX_MANUAL:
-		return rate ? -EINVAL : 0;
-	case PMUSIM_AUX_TIMER:
-		if (!rate || rate > PMUSIM_MAX_RATE)
-			return -EINVAL;
-		ae->interval = ns_to_ktime(NSEC_PER_SEC / rate);
-		return 0;
-	default:
-		return -EINVAL;
-	}
-}
-
-static int pmusim_aux_event_init(struct perf_event *event)
-{
-	struct pmusim_aux_event *ae;
-	int ret;
-
-	if (event->attr.type != event->pmu->type)
-		return -ENOENT;
-	if (has_branch_stack(event))
-		return -EOPNOTSUPP;
-
-	ret = pmusim_get(to_pmusim(event->pmu));
-	if (ret)
-		return ret;
-	ae = kzalloc(sizeof(*ae), GFP_KERNEL);
-	event->pmu_private = ae;
-	ret = ae ? pmusim_aux_parse(ae, &event->attr) : -ENOMEM;
-	if (ret) {
-		pmusim_put(event);
-		return ret;
-	}
-	event->destroy = pmusim_put;
-	return 0;
-}
-
-/**
- * pmusim_aux_setup() - Make what a PMU with an AUX area has on each CPU
- * @sim:	The PMU
- *
- * Context: Process context.
- * Return: 0 or -ENOMEM.
- */
-int pmusim_aux_setup(struct pmusim *sim)
-{
-	struct pmusim_aux_cpu *a;
-	int cpu;
-
-	sim->aux_cpu = alloc_percpu(struct pmusim_aux_cpu);
-	if (!sim->aux_cpu)
-		return -ENOMEM;
-
-	for_each_possible_cpu(cpu) {
-		a = per_cpu_ptr(sim->aux_cpu, cpu);
-		a->sim = sim;
-		hrtimer_init(&a->timer, CLOCK_MONOTONIC,
-			     HRTIMER_MODE_REL_PINNED_HARD);
-		a->timer.function = pmusim_aux_timer_fn;
-		a->work = IRQ_WORK_INIT_HARD(pmusim_aux_packets);
-	}
-	return 0;
-}
-
-/**
- * pmusim_aux_teardown() - Undo pmusim_aux_setup()
- * @sim:	The PMU, without events
- *
- * Context: Process context.
- */
-void pmusim_aux_teardown(struct pmusim *sim)
-{
-	struct pmusim_aux_cpu *a;
-	int cpu;
-
-	for_each_possible_cpu(cpu) {
-		a = per_cpu_ptr(sim->aux_cpu, cpu);
-		irq_work_sync(&a->work);
-		hrtimer_cancel(&a->timer);
-	}
-	free_percpu(sim->aux_cpu);
-}
-
-#define PMUSIM_AUX(_name, _capabilities) {				\
-	.name		= _name,					\
-	.settable	= PMUSIM_CAP_GATES,				\
-	.pmu = {							\
-		.module		= THIS_MODULE,				\
-		.attr_groups	= pmusim_aux_groups,			\
-		.task_ctx_nr	= perf_sw_context,			\
-		.capabilities	= _capabilities,			\
-		.event_init	= pmusim_aux_event_init,		\
-		.add		= pmusim_aux_add,			\
-		.del		= pmusim_aux_del,			\
-		.start		= pmusim_aux_start,			\
-		.stop		= pmusim_aux_stop,			\
-		.read		= pmusim_aux_read,			\
-		.setup_aux	= pmusim_setup_aux,			\
-		.free_aux	= pmusim_free_aux,			\
-		.snapshot_aux	= pmusim_snapshot_aux,			\
-	},								\
-}
-
-struct pmusim pmusim_aux =
-	PMUSIM_AUX("pmusim_aux", PERF_PMU_CAP_ITRACE | PERF_PMU_CAP_AUX_PAUSE);
-
-struct pmusim pmusim_aux_nosg =
-	PMUSIM_AUX("pmusim_aux_nosg", PERF_PMU_CAP_AUX_NO_SG);
-
-struct pmusim pmusim_aux_large =
-	PMUSIM_AUX("pmusim_aux_large", PERF_PMU_CAP_AUX_PREFER_LARGE);
-
-struct pmusim pmusim_aux_excl =
-	PMUSIM_AUX("pmusim_aux_excl", PERF_PMU_CAP_EXCLUSIVE | PERF_PMU_CAP_ITRACE);

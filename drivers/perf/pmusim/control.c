@@ -97,14 +97,13 @@ static int pmusim_tick_cpu(int cpu, struct pmusim_tick_args *args)
 
 static struct pmusim *pmusim_find(const char *name)
 {
-	struct pmusim *sim;
-	int i;
+	struct pmusim **sim;
 
-	for_each_pmusim(sim, i) {
-		if (!strcmp(sim->name, name))
-			return sim;
+	for (sim = pmusim_instances; *sim; sim++) {
+		if (!strcmp((*sim)->name, name))
+			break;
 	}
-	return NULL;
+	return *sim;
 }
 
 /* "[PMU] COUNTER AMOUNT" */
@@ -210,13 +209,13 @@ static void pmusim_state_print(struct seq_file *m, struct pmusim_state_args *arg
 
 static int pmusim_state_show(struct seq_file *m, void *unused)
 {
+	int ret, cpu = (long)m->private;
 	struct pmusim_state_args args;
-	int i, ret, cpu = (long)m->private;
-	struct pmusim *sim;
+	struct pmusim **sim;
 
-	for_each_pmusim(sim, i) {
+	for (sim = pmusim_instances; *sim; sim++) {
 		memset(&args, 0, sizeof(args));
-		args.sim = sim;
+		args.sim = *sim;
 		ret = smp_call_function_single(cpu, pmusim_state_here, &args, true);
 		if (ret)
 			return ret;
@@ -380,22 +379,21 @@ static void pmusim_control_pmu(struct pmusim *sim)
 /**
  * pmusim_control_setup() - Make the files
  *
+ * Without debugfs the PMUs are there, and of little use.
+ *
  * Context: Process context.
- * Return: 0 or a negative error.
  */
-int pmusim_control_setup(void)
+void pmusim_control_setup(void)
 {
-	struct pmusim *sim;
+	struct pmusim **sim;
 	struct dentry *dir;
 	char name[16];
 	long cpu;
-	int i;
 
-	/* Without debugfs the PMUs are there, and of little use. */
 	pmusim_dir = debugfs_create_dir("pmusim", NULL);
 	debugfs_create_file("log", 0600, pmusim_dir, NULL, &pmusim_log_fops);
-	for_each_pmusim(sim, i)
-		pmusim_control_pmu(sim);
+	for (sim = pmusim_instances; *sim; sim++)
+		pmusim_control_pmu(*sim);
 
 	for_each_possible_cpu(cpu) {
 		mutex_init(per_cpu_ptr(&pmusim_tick_mutex, cpu));
@@ -406,7 +404,6 @@ int pmusim_control_setup(void)
 		debugfs_create_file("state", 0400, dir, (void *)cpu,
 				    &pmusim_state_fops);
 	}
-	return 0;
 }
 
 /**

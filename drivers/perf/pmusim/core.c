@@ -10,8 +10,8 @@
  *     timer ---------+-> producer -> AUX area           nmi.c
  *     aux_output ----'    aux.c
  *
- * There are PMUs with counters, pmusim and pmusim_unc, and PMUs with an AUX area,
- * pmusim_aux and its flavours. control.c makes them count, fail and tell what
+ * There are PMUs with counters, pmusim and pmusim_unc (uncore.c), and PMUs with an
+ * AUX area, pmusim_aux and its flavours. control.c makes them count, fail and tell what
  * they have; log.c keeps which of their methods the core called, and in which
  * order.
  *
@@ -100,33 +100,30 @@ static void pmusim_unregister(struct pmusim *sim)
 
 static int __init pmusim_init(void)
 {
-	struct pmusim *sim;
 	int i, ret;
 
 	ret = pmusim_log_setup();
 	if (ret)
 		return ret;
-	ret = pmusim_nmi_setup();
+	/* It tells the CPU of new events, so it comes before the PMU. */
+	ret = pmusim_uncore_setup();
 	if (ret)
 		goto err_log;
 
-	for_each_pmusim(sim, i) {
-		ret = pmusim_register(sim);
+	for (i = 0; pmusim_instances[i]; i++) {
+		ret = pmusim_register(pmusim_instances[i]);
 		if (ret)
 			goto err_unregister;
 	}
 
-	ret = pmusim_control_setup();
-	if (ret)
-		goto err_unregister;
-
+	pmusim_control_setup();
 	pr_info("simulated PMUs for tests, they count nothing that happens in this machine\n");
 	return 0;
 
 err_unregister:
 	while (i--)
 		pmusim_unregister(pmusim_instances[i]);
-	pmusim_nmi_teardown();
+	pmusim_uncore_teardown();
 err_log:
 	pmusim_log_teardown();
 	return ret;
@@ -134,13 +131,12 @@ err_log:
 
 static void __exit pmusim_exit(void)
 {
-	struct pmusim *sim;
 	int i;
 
 	pmusim_control_teardown();
-	for_each_pmusim(sim, i)
-		pmusim_unregister(sim);
-	pmusim_nmi_teardown();
+	for (i = 0; pmusim_instances[i]; i++)
+		pmusim_unregister(pmusim_instances[i]);
+	pmusim_uncore_teardown();
 	pmusim_log_teardown();
 }
 

@@ -153,10 +153,14 @@ bool pmusim_set_period(struct perf_event *event)
 	struct pmusim_cpu *c = pmusim_this_cpu(event);
 	struct pmusim_event *pe = to_pmusim_event(event);
 	struct hw_perf_event *hwc = &event->hw;
-	s64 left = local64_read(&hwc->period_left);
-	s64 period = hwc->sample_period;
-	bool ended = left <= 0;
+	s64 left, period = hwc->sample_period;
+	bool ended;
 
+	/* A read in an NMI must not find one of the two values changed. */
+	pe->busy = true;
+	barrier();
+	left = local64_read(&hwc->period_left);
+	ended = left <= 0;
 	if (left <= -period)
 		left = period;
 	else if (left <= 0)
@@ -170,6 +174,9 @@ bool pmusim_set_period(struct perf_event *event)
 	local64_set(&hwc->prev_count, -left);
 	local64_set(&c->reg[hwc->idx], -left & pmusim_mask(pe));
 	pe->skid_left = 0;
+	barrier();
+	pe->busy = false;
+
 	pmusim_arm(event);
 	perf_event_update_userpage(event);
 
@@ -313,7 +320,8 @@ void pmusim_stop(struct perf_event *event, int flags)
 void pmusim_read(struct perf_event *event)
 {
 	pmusim_log(event->pmu, event, PMUSIM_OP_READ, 0, 0);
-	if (event->hw.state & PERF_HES_UPTODATE)
+	/* Whom this NMI interrupted has brought the count up to date before. */
+	if (event->hw.state & PERF_HES_UPTODATE || to_pmusim_event(event)->busy)
 		return;
 	pmusim_clock_in(pmusim_this_cpu(event), event->hw.idx);
 	pmusim_update(event);

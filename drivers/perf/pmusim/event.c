@@ -2,6 +2,7 @@
 /* Simulated PMUs with counters: their attributes in sysfs, and new events. */
 
 #include <linux/bitfield.h>
+#include <linux/capability.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -29,7 +30,7 @@ static struct attribute *pmusim_format_attrs[] = {
 	NULL,
 };
 
-static const struct attribute_group pmusim_format_group = {
+const struct attribute_group pmusim_format_group = {
 	.name	= "format",
 	.attrs	= pmusim_format_attrs,
 };
@@ -51,9 +52,19 @@ static struct attribute *pmusim_event_attrs[] = {
 	NULL,
 };
 
-static const struct attribute_group pmusim_event_group = {
-	.name	= "events",
-	.attrs	= pmusim_event_attrs,
+/* A PMU without tasks is not told of them. */
+static umode_t pmusim_event_visible(struct kobject *kobj, struct attribute *attr,
+				    int index)
+{
+	struct pmu *pmu = dev_get_drvdata(kobj_to_dev(kobj));
+
+	return attr == &pmusim_switch.attr.attr && !pmu->sched_task ? 0 : attr->mode;
+}
+
+const struct attribute_group pmusim_event_group = {
+	.name		= "events",
+	.attrs		= pmusim_event_attrs,
+	.is_visible	= pmusim_event_visible,
 };
 
 static ssize_t pmusim_counters_show(struct device *dev,
@@ -82,7 +93,7 @@ static struct attribute *pmusim_caps_attrs[] = {
 	NULL,
 };
 
-static const struct attribute_group pmusim_caps_group = {
+const struct attribute_group pmusim_caps_group = {
 	.name	= "caps",
 	.attrs	= pmusim_caps_attrs,
 };
@@ -109,7 +120,8 @@ static const struct attribute_group *pmusim_counter_groups[] = {
 static int pmusim_parse(struct pmusim *sim, struct pmusim_event *pe,
 			const struct perf_event_attr *attr)
 {
-	u64 rate = FIELD_GET(PMUSIM_RATE, attr->config1);
+	u32 rate = FIELD_GET(PMUSIM_RATE, attr->config1);
+	int ret;
 
 	if (attr->config & ~PMUSIM_CONFIG || attr->config1 & ~PMUSIM_CONFIG1 ||
 	    attr->config2 & ~PMUSIM_FAIL_NTH)
@@ -132,8 +144,11 @@ static int pmusim_parse(struct pmusim *sim, struct pmusim_event *pe,
 		if (rate)
 			return -EINVAL;
 		break;
-	case PMUSIM_SOURCE_CLOCK:
 	case PMUSIM_SOURCE_SWITCH:
+		if (!sim->pmu.sched_task)
+			return -EINVAL;
+		fallthrough;
+	case PMUSIM_SOURCE_CLOCK:
 		if (rate || pe->skid || pe->width < PMUSIM_MIN_TIMED_WIDTH)
 			return -EINVAL;
 		break;
@@ -141,6 +156,8 @@ static int pmusim_parse(struct pmusim *sim, struct pmusim_event *pe,
 		if (!rate || rate > PMUSIM_MAX_RATE ||
 		    pe->width < PMUSIM_MIN_TIMED_WIDTH)
 			return -EINVAL;
+		if (rate > PMUSIM_MAX_RATE_USER && !perfmon_capable())
+			return -EACCES;
 		pe->interval = ns_to_ktime(NSEC_PER_SEC / rate);
 		break;
 	default:
@@ -154,7 +171,9 @@ static int pmusim_parse(struct pmusim *sim, struct pmusim_event *pe,
 		/* What nmi_enter() needs is not there for modules. */
 		return IS_BUILTIN(CONFIG_PERF_PMUSIM) ? 0 : -EOPNOTSUPP;
 	case PMUSIM_NMI:
-		return pmusim_nmi_available() ? 0 : -EOPNOTSUPP;
+		ret = pmusim_nmi_get();
+		pe->nmi = !ret;
+		return ret;
 	default:
 		return -EINVAL;
 	}
@@ -191,12 +210,25 @@ static int pmusim_init_counter(struct pmusim *sim, struct perf_event *event)
 
 static void pmusim_destroy(struct perf_event *event)
 {
-	/* Still queued if the event was stopped in an NMI. */
-	hrtimer_cancel(&to_pmusim_event(event)->timer);
+	struct pmusim_event *pe = to_pmusim_event(event);
+
+	if (pe) {
+		/* Still queued if the event was stopped in an NMI. */
+		hrtimer_cancel(&pe->timer);
+		if (pe->nmi)
+			pmusim_nmi_put();
+	}
 	pmusim_put(event);
 }
 
-static int pmusim_event_init(struct perf_event *event)
+/**
+ * pmusim_event_init() - pmu::event_init() of counters
+ * @event:	The event
+ *
+ * Context: Process context.
+ * Return: 0 or a negative error.
+ */
+int pmusim_event_init(struct perf_event *event)
 {
 	struct pmusim *sim = to_pmusim(event->pmu);
 	int ret;
@@ -205,22 +237,27 @@ static int pmusim_event_init(struct perf_event *event)
 		return -ENOENT;
 	if (has_branch_stack(event))
 		return -EOPNOTSUPP;
-	if (sim->pmu.task_ctx_nr == perf_invalid_context && event->cpu < 0)
-		return -EINVAL;
 
 	ret = pmusim_get(sim);
 	if (ret)
 		return ret;
 	ret = pmusim_init_counter(sim, event);
 	if (ret) {
-		pmusim_put(event);
+		pmusim_destroy(event);
 		return ret;
 	}
 	event->destroy = pmusim_destroy;
 	return 0;
 }
 
-static int pmusim_event_idx(struct perf_event *event)
+/**
+ * pmusim_event_idx() - pmu::event_idx() of counters
+ * @event:	An event on a counter of this CPU
+ *
+ * Context: Interrupts off, NMIs.
+ * Return: The number of the register plus 1, 0 while it does not count.
+ */
+int pmusim_event_idx(struct perf_event *event)
 {
 	return event->hw.state & PERF_HES_STOPPED ? 0 : event->hw.idx + 1;
 }
@@ -275,22 +312,6 @@ void pmusim_counter_teardown(struct pmusim *sim)
 	vfree(sim->regs);
 }
 
-#define PMUSIM_COUNTER_METHODS						\
-	.module		= THIS_MODULE,					\
-	.attr_groups	= pmusim_counter_groups,			\
-	.event_init	= pmusim_event_init,				\
-	.add		= pmusim_add,					\
-	.del		= pmusim_del,					\
-	.start		= pmusim_start,					\
-	.stop		= pmusim_stop,					\
-	.read		= pmusim_read,					\
-	.pmu_enable	= pmusim_enable,				\
-	.pmu_disable	= pmusim_disable,				\
-	.start_txn	= pmusim_start_txn,				\
-	.commit_txn	= pmusim_commit_txn,				\
-	.cancel_txn	= pmusim_cancel_txn,				\
-	.event_idx	= pmusim_event_idx
-
 /* Counters of tasks and CPUs. */
 struct pmusim pmusim_counters = {
 	.name		= "pmusim",
@@ -300,25 +321,12 @@ struct pmusim pmusim_counters = {
 	.validate_group	= true,
 	.pmu = {
 		PMUSIM_COUNTER_METHODS,
+		.attr_groups		= pmusim_counter_groups,
+		.event_init		= pmusim_event_init,
 		.task_ctx_nr		= perf_hw_context,
 		.capabilities		= PERF_PMU_CAP_AUX_OUTPUT |
 					  PERF_PMU_CAP_GATE_NMI,
 		.sched_task		= pmusim_sched_task,
 		.aux_output_match	= pmusim_aux_output_match,
-	},
-};
-
-/* Counters of the machine, which one CPU reads for all. */
-struct pmusim pmusim_uncore = {
-	.name		= "pmusim_unc",
-	.settable	= PMUSIM_CAP_GATES,
-	.nr_counters	= 4,
-	.validate_group	= true,
-	.pmu = {
-		PMUSIM_COUNTER_METHODS,
-		.task_ctx_nr		= perf_invalid_context,
-		.scope			= PERF_PMU_SCOPE_SYS_WIDE,
-		.capabilities		= PERF_PMU_CAP_NO_INTERRUPT |
-					  PERF_PMU_CAP_NO_EXCLUDE,
 	},
 };

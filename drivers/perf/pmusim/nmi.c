@@ -4,17 +4,20 @@
  *
  * The local APIC sends an NMI to its own CPU. It lands between two instructions of
  * whatever runs there, interrupts off or not, soon after the counter overflowed.
+ *
+ * There is a handler while there are events that need one, so that other NMIs cost
+ * no more than they did.
  */
 
+#include <linux/cpufeature.h>
 #include <linux/cpumask.h>
-#include <linux/smp.h>
-
+#include <linux/mutex.h>
+#include <linux/nmi.h>
 #include <linux/sched/clock.h>
+#include <linux/smp.h>
 #include <linux/time64.h>
 
 #include <asm/apic.h>
-#include <asm/cpufeature.h>
-#include <asm/nmi.h>
 
 #include "pmusim.h"
 
@@ -31,18 +34,9 @@ struct pmusim_nmi {
 };
 
 static DEFINE_PER_CPU(struct pmusim_nmi, pmusim_nmi);
-static bool pmusim_nmi_registered;
 
-/**
- * pmusim_nmi_available() - Can this machine send NMIs?
- *
- * Context: Any.
- * Return: Whether it can.
- */
-bool pmusim_nmi_available(void)
-{
-	return pmusim_nmi_registered;
-}
+static DEFINE_MUTEX(pmusim_nmi_mutex);
+static unsigned int pmusim_nmi_users;
 
 /**
  * pmusim_nmi_raise() - Send an NMI to this CPU
@@ -72,30 +66,38 @@ static int pmusim_nmi_handler(unsigned int cmd, struct pt_regs *regs)
 }
 
 /**
- * pmusim_nmi_setup() - Be told of NMIs
+ * pmusim_nmi_get() - There is one more event that overflows in NMIs
  *
  * Context: Process context.
- * Return: 0, also if the machine has none, or a negative error.
+ * Return: 0, -EOPNOTSUPP if this machine cannot send NMIs, or another error.
  */
-int pmusim_nmi_setup(void)
+int pmusim_nmi_get(void)
 {
-	int ret;
+	int ret = 0;
 
 	if (!boot_cpu_has(X86_FEATURE_APIC))
-		return 0;
-	ret = register_nmi_handler(NMI_LOCAL, pmusim_nmi_handler, 0, "pmusim");
-	pmusim_nmi_registered = !ret;
+		return -EOPNOTSUPP;
+
+	mutex_lock(&pmusim_nmi_mutex);
+	if (!pmusim_nmi_users)
+		ret = register_nmi_handler(NMI_LOCAL, pmusim_nmi_handler, 0,
+					   "pmusim");
+	if (!ret)
+		pmusim_nmi_users++;
+	mutex_unlock(&pmusim_nmi_mutex);
+
 	return ret;
 }
 
 /**
- * pmusim_nmi_teardown() - Undo pmusim_nmi_setup()
+ * pmusim_nmi_put() - Undo pmusim_nmi_get()
  *
  * Context: Process context.
  */
-void pmusim_nmi_teardown(void)
+void pmusim_nmi_put(void)
 {
-	if (pmusim_nmi_registered)
+	mutex_lock(&pmusim_nmi_mutex);
+	if (!--pmusim_nmi_users)
 		unregister_nmi_handler(NMI_LOCAL, "pmusim");
-	pmusim_nmi_registered = false;
+	mutex_unlock(&pmusim_nmi_mutex);
 }

@@ -5,12 +5,15 @@
 
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
+#include <linux/module.h>
 #include <linux/perf_event.h>
 #include <linux/workqueue.h>
 
 #define PMUSIM_MAX_COUNTERS	8
 #define PMUSIM_DEFAULT_WIDTH	48
 #define PMUSIM_MAX_RATE		100000
+/* Without CAP_PERFMON, for all events that fit on a CPU take time from others */
+#define PMUSIM_MAX_RATE_USER	1000
 
 #ifdef PERF_PMU_CAP_GATE_STOP
 #define PMUSIM_CAP_GATES	(PERF_PMU_CAP_GATE_NMI | PERF_PMU_CAP_GATE_STOP)
@@ -126,6 +129,8 @@ struct pmusim_cpu {
  * @skid_left:	How much of that is still to come; 0 if there was no overflow
  * @fail_nth:	Each so many-th call of pmu::add() fails; 0 for none
  * @adds:	Calls of pmu::add() so far
+ * @busy:	Its period and its register are changing
+ * @nmi:	It has called pmusim_nmi_get()
  * @owed:	A period ended, and the event was stopped before anybody noticed
  * @clock:	local_clock() up to which PMUSIM_SOURCE_CLOCK has counted
  * @interval:	Period of PMUSIM_SOURCE_TIMER
@@ -141,15 +146,15 @@ struct pmusim_event {
 	unsigned int			skid_left;
 	unsigned int			fail_nth;
 	unsigned int			adds;
+	bool				busy;
+	bool				nmi;
 	bool				owed;
 	local64_t			clock;
 	ktime_t				interval;
 	struct hrtimer			timer;
 };
 
-/**
- * struct pmusim_state - a copy of what one CPU has, for a reader elsewhere
- */
+/* A copy of what one CPU has, for a reader elsewhere */
 struct pmusim_state {
 	struct {
 		u64	id;
@@ -166,10 +171,8 @@ struct pmusim_state {
 	} aux;
 };
 
+/* All PMUs, NULL at the end */
 extern struct pmusim *pmusim_instances[];
-
-#define for_each_pmusim(sim, i)						\
-	for (i = 0; (sim = pmusim_instances[i]); i++)
 
 static inline struct pmusim *to_pmusim(struct pmu *pmu)
 {
@@ -221,9 +224,32 @@ void pmusim_sched_task(struct perf_event_pmu_context *pmu_ctx,
 
 /* event.c */
 extern struct pmusim pmusim_counters;
-extern struct pmusim pmusim_uncore;
+extern const struct attribute_group pmusim_format_group;
+extern const struct attribute_group pmusim_event_group;
+extern const struct attribute_group pmusim_caps_group;
+int pmusim_event_init(struct perf_event *event);
+int pmusim_event_idx(struct perf_event *event);
 int pmusim_counter_setup(struct pmusim *sim);
 void pmusim_counter_teardown(struct pmusim *sim);
+
+#define PMUSIM_COUNTER_METHODS						\
+	.module		= THIS_MODULE,					\
+	.add		= pmusim_add,					\
+	.del		= pmusim_del,					\
+	.start		= pmusim_start,					\
+	.stop		= pmusim_stop,					\
+	.read		= pmusim_read,					\
+	.pmu_enable	= pmusim_enable,				\
+	.pmu_disable	= pmusim_disable,				\
+	.start_txn	= pmusim_start_txn,				\
+	.commit_txn	= pmusim_commit_txn,				\
+	.cancel_txn	= pmusim_cancel_txn,				\
+	.event_idx	= pmusim_event_idx
+
+/* uncore.c */
+extern struct pmusim pmusim_uncore;
+int pmusim_uncore_setup(void);
+void pmusim_uncore_teardown(void);
 
 /* overflow.c */
 void pmusim_overflow_setup(struct pmusim_cpu *c);
@@ -246,7 +272,7 @@ void pmusim_aux_packet(struct perf_event *event);
 void pmusim_aux_state(struct pmusim *sim, struct pmusim_state *state);
 
 /* control.c */
-int pmusim_control_setup(void);
+void pmusim_control_setup(void);
 void pmusim_control_teardown(void);
 
 /* log.c */
@@ -258,15 +284,13 @@ void pmusim_log_teardown(void);
 
 /* nmi.c */
 #ifdef CONFIG_PERF_PMUSIM_NMI
-bool pmusim_nmi_available(void);
 void pmusim_nmi_raise(void);
-int pmusim_nmi_setup(void);
-void pmusim_nmi_teardown(void);
+int pmusim_nmi_get(void);
+void pmusim_nmi_put(void);
 #else
-static inline bool pmusim_nmi_available(void) { return false; }
 static inline void pmusim_nmi_raise(void) { }
-static inline int pmusim_nmi_setup(void) { return 0; }
-static inline void pmusim_nmi_teardown(void) { }
+static inline int pmusim_nmi_get(void) { return -EOPNOTSUPP; }
+static inline void pmusim_nmi_put(void) { }
 #endif
 
 #endif /* _PMUSIM_H */

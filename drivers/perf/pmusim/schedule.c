@@ -261,7 +261,6 @@ void pmusim_sched_task(struct perf_event_pmu_context *pmu_ctx,
 	}
 }
 
-
 static bool pmusim_fits(struct perf_event **slot, struct perf_event *event,
 			struct pmu *pmu)
 {

@@ -8,7 +8,6 @@
 #include "pmusim_helpers.h"
 
 #define AUX_PAGES	16
-#define STREAM_BYTES	(100ULL << 20)
 #define RW		(PROT_READ | PROT_WRITE)
 
 struct aux_record {
@@ -42,19 +41,21 @@ FIXTURE(aux)
 FIXTURE_VARIANT(aux)
 {
 	const char *pmu;
+	__u64 stream;
 };
 
-FIXTURE_VARIANT_ADD(aux, sg) { .pmu = "pmusim_aux" };
+FIXTURE_VARIANT_ADD(aux, sg) { .pmu = "pmusim_aux", .stream = 100 << 20 };
 
-FIXTURE_VARIANT_ADD(aux, no_sg) { .pmu = "pmusim_aux_nosg" };
+FIXTURE_VARIANT_ADD(aux, no_sg) { .pmu = "pmusim_aux_nosg", .stream = 10 << 20 };
 
-FIXTURE_VARIANT_ADD(aux, prefer_large) { .pmu = "pmusim_aux_large" };
+FIXTURE_VARIANT_ADD(aux, prefer_large) { .pmu = "pmusim_aux_large", .stream = 10 << 20 };
 
-FIXTURE_VARIANT_ADD(aux, exclusive) { .pmu = "pmusim_aux_excl" };
+FIXTURE_VARIANT_ADD(aux, exclusive) { .pmu = "pmusim_aux_excl", .stream = 10 << 20 };
 
 FIXTURE_SETUP(aux)
 {
-	SIM_REQUIRE();
+	if (sim_skips(_metadata))
+		return;
 	self->size = AUX_PAGES * page_size();
 	self->attr = sim_attr(variant->pmu, 0);
 	self->attr.disabled = 1;
@@ -85,7 +86,7 @@ static int open_aux(struct perf_event_attr *attr, struct sim_ring *ring, size_t 
 	return ret ? ret : fd;
 }
 
-TEST_F(aux, a_stream_of_100_megabytes_arrives_byte_for_byte)
+TEST_F(aux, a_stream_arrives_byte_for_byte)
 {
 	struct aux_record aux;
 	struct pollfd poll_fd;
@@ -99,7 +100,7 @@ TEST_F(aux, a_stream_of_100_megabytes_arrives_byte_for_byte)
 	ASSERT_EQ(0, sim_enable(self->fd));
 	poll_fd = (struct pollfd) { self->fd, POLLIN, 0 };
 
-	while (self->ring.aux_tail < STREAM_BYTES) {
+	while (self->ring.aux_tail < variant->stream) {
 		ASSERT_EQ(1, poll(&poll_fd, 1, 10000));
 		ASSERT_TRUE(aux_drain(&self->ring));
 		while (next_aux(&self->ring, &aux)) {
@@ -120,7 +121,7 @@ TEST_F(aux, a_stream_of_100_megabytes_arrives_byte_for_byte)
 	while (next_aux(&self->ring, &aux))
 		sum += aux.size;
 	EXPECT_EQ(head, sum);
-	EXPECT_LE(STREAM_BYTES, head);
+	EXPECT_LE(variant->stream, head);
 }
 
 TEST_F(aux, a_tick_is_written_exactly)
@@ -153,8 +154,8 @@ TEST_F(aux, room_that_the_reader_makes_in_time_is_used)
 	ASSERT_EQ(0, sim_enable(self->fd));
 	for (i = 0; i < 10; i++) {
 		ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, half));
-		/* No wakeup is due, so nobody has told aux_head yet. */
-		self->ring.page->aux_tail = i * half;
+		/* No wakeup is due, so the end of the room is what it asks at. */
+		self->ring.page->aux_tail = (i + 1) * half;
 	}
 	ASSERT_EQ(0, sim_disable(self->fd));
 	EXPECT_EQ(10 * half, aux_head(&self->ring));
@@ -214,43 +215,67 @@ TEST_F(aux, overwritten_areas_hold_the_last_bytes_at_each_stop)
 	}
 }
 
-/* Each watermark from a page to the whole area, 0 for the default of half. */
-TEST_F(aux, records_come_at_the_watermark)
+/* All that was published is in records, one after the other. */
+static void take_records(struct __test_metadata *_metadata, struct sim_ring *ring,
+			 __u64 *sum)
+{
+	struct aux_record aux;
+
+	while (next_aux(ring, &aux)) {
+		ASSERT_EQ(*sum, aux.offset);
+		ASSERT_LT(0, aux.size);
+		ASSERT_EQ(0, aux.flags);
+		*sum += aux.size;
+	}
+	ASSERT_EQ(aux_head(ring), *sum);
+}
+
+/* Each watermark from a page to half of the area, 0 for the default of half. */
+TEST_F(aux, the_reader_wakes_at_each_watermark)
 {
 	size_t mark, expected, step = 512;
 	struct pollfd poll_fd;
-	struct aux_record aux;
-	__u64 head;
+	__u64 head, sum;
 
-	for (mark = 0; mark <= self->size; mark = mark ? mark * 2 : page_size()) {
+	for (mark = 0; mark < self->size; mark = mark ? mark * 2 : page_size()) {
 		expected = mark ? mark : self->size / 2;
 		self->attr.aux_watermark = mark;
 		self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
 		ASSERT_LE(0, self->fd);
 		poll_fd = (struct pollfd) { self->fd, POLLIN, 0 };
 		ASSERT_EQ(0, sim_enable(self->fd));
-		if (expected == self->size) {
-			/* It is full before it gets there. */
-			ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, self->size - step));
-			EXPECT_EQ(0, aux_head(&self->ring));
-			EXPECT_EQ(0, poll(&poll_fd, 1, 0));
-		} else {
-			for (head = step; head <= 4 * self->size; head += step) {
-				ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, step));
-				ASSERT_EQ(head / expected * expected, aux_head(&self->ring));
-				ASSERT_EQ(!(head % expected), poll(&poll_fd, 1, 0));
-				if (head % expected)
-					continue;
-				ASSERT_TRUE(next_aux(&self->ring, &aux));
-				ASSERT_EQ(head - expected, aux.offset);
-				ASSERT_EQ(expected, aux.size);
-				ASSERT_TRUE(aux_drain(&self->ring));
-			}
+		sum = 0;
+		for (head = step; head <= 4 * self->size; head += step) {
+			ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, step));
+			ASSERT_EQ(!(head % expected), poll(&poll_fd, 1, 0));
+			ASSERT_LE(head / expected * expected, aux_head(&self->ring));
+			if (head % expected)
+				continue;
+			take_records(_metadata, &self->ring, &sum);
+			ASSERT_TRUE(aux_drain(&self->ring));
 		}
 		close(self->fd);
 		self->fd = -1;
 		ring_unmap(&self->ring);
 	}
+}
+
+TEST_F(aux, a_watermark_of_the_whole_area_is_never_reached)
+{
+	struct pollfd poll_fd;
+
+	self->attr.aux_watermark = self->size;
+	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
+	ASSERT_LE(0, self->fd);
+	poll_fd = (struct pollfd) { self->fd, POLLIN, 0 };
+	ASSERT_EQ(0, sim_enable(self->fd));
+	ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, self->size - SIM_WORD));
+	EXPECT_EQ(0, aux_head(&self->ring));
+	EXPECT_EQ(0, poll(&poll_fd, 1, 0));
+	/* What wakes then is that it is full. */
+	ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, SIM_WORD));
+	EXPECT_EQ(self->size - SIM_WORD, aux_head(&self->ring));
+	EXPECT_EQ(1, poll(&poll_fd, 1, 1000));
 }
 
 TEST_F(aux, the_flags_of_the_pmu_arrive)
@@ -336,6 +361,25 @@ TEST_F(aux, what_is_skipped_for_alignment_is_in_no_record)
 	EXPECT_EQ(end, aux_head(&self->ring));
 }
 
+TEST_F(aux, the_first_data_comes_after_the_latency)
+{
+	__u64 begin, end;
+
+	self->attr.config = SIM_AUX_TIMER | 30000ULL << 16;
+	self->attr.config1 = 1000 | SIM_CHUNK(page_size());
+	self->attr.aux_watermark = page_size();
+	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
+	ASSERT_LE(0, self->fd);
+	begin = now_ns();
+	ASSERT_EQ(0, sim_enable(self->fd));
+	do {
+		end = now_ns();
+	} while (!aux_head(&self->ring) && end < begin + 20000000000ULL);
+	end = now_ns();
+	EXPECT_LT(0, aux_head(&self->ring));
+	EXPECT_LE(begin + 30000000, end);
+}
+
 TEST_F(aux, two_of_them_cannot_be_on_one_cpu)
 {
 	struct perf_event_attr attr = self->attr;
@@ -345,6 +389,10 @@ TEST_F(aux, two_of_them_cannot_be_on_one_cpu)
 	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
 	ASSERT_LE(0, self->fd);
 	fd = open_aux(&attr, &ring, self->size, RW);
+	if (!strcmp(variant->pmu, "pmusim_aux_excl")) {
+		EXPECT_EQ(-EBUSY, fd);
+		return;
+	}
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, sim_enable(self->fd));
 	ASSERT_EQ(0, sim_enable(fd));
@@ -382,7 +430,8 @@ FIXTURE_SETUP(aux_group)
 {
 	int fd;
 
-	SIM_REQUIRE();
+	if (sim_skips(_metadata))
+		return;
 	self->size = AUX_PAGES * page_size();
 	self->aux = sim_attr("pmusim_aux", 0);
 	self->aux.disabled = 1;
@@ -503,99 +552,6 @@ TEST_F(aux_group, a_sample_of_a_full_area_is_all_of_it)
 	ASSERT_EQ(self->size, record.word[0]);
 	for (unsigned int w = 0; w < self->size / SIM_WORD; w++)
 		ASSERT_EQ((end - self->size + w * SIM_WORD) ^ SIM_PATTERN, record.word[1 + w]);
-}
-
-FIXTURE(aux_rules)
-{
-	struct perf_event_attr aux;
-	struct perf_event_attr counter;
-};
-
-FIXTURE_SETUP(aux_rules)
-{
-	SIM_REQUIRE();
-	self->aux = sim_attr("pmusim_aux", 0);
-	self->counter = sim_attr("pmusim", 0);
-}
-
-FIXTURE_TEARDOWN(aux_rules)
-{
-}
-
-TEST_F(aux_rules, nothing_can_both_pause_and_resume)
-{
-	int leader = sim_open(&self->aux, -1, 0, -1);
-
-	ASSERT_LE(0, leader);
-	self->counter.aux_pause = 1;
-	self->counter.aux_resume = 1;
-	EXPECT_EQ(-EINVAL, sim_open(&self->counter, -1, 0, leader));
-	close(leader);
-}
-
-TEST_F(aux_rules, a_pmu_that_cannot_pause_refuses_start_paused)
-{
-	self->aux = sim_attr("pmusim_aux_nosg", 0);
-	self->aux.aux_start_paused = 1;
-	EXPECT_EQ(-EOPNOTSUPP, sim_open(&self->aux, -1, 0, -1));
-}
-
-TEST_F(aux_rules, only_the_aux_event_starts_paused)
-{
-	self->counter.aux_start_paused = 1;
-	EXPECT_EQ(-EOPNOTSUPP, sim_open(&self->counter, -1, 0, -1));
-}
-
-TEST_F(aux_rules, nothing_pauses_a_pmu_that_cannot_pause)
-{
-	int leader;
-
-	self->aux = sim_attr("pmusim_aux_nosg", 0);
-	leader = sim_open(&self->aux, -1, 0, -1);
-	ASSERT_LE(0, leader);
-	self->counter.aux_pause = 1;
-	EXPECT_EQ(-EINVAL, sim_open(&self->counter, -1, 0, leader));
-	close(leader);
-}
-
-TEST_F(aux_rules, an_aux_event_cannot_pause_itself)
-{
-	int leader = sim_open(&self->aux, -1, 0, -1);
-
-	ASSERT_LE(0, leader);
-	self->aux.aux_pause = 1;
-	EXPECT_GT(0, sim_open(&self->aux, -1, 0, leader));
-	EXPECT_GT(0, sim_open(&self->aux, -1, 0, -1));
-	close(leader);
-}
-
-TEST_F(aux_rules, a_sample_of_an_area_needs_a_leader_that_has_one)
-{
-	int leader = sim_open(&self->counter, -1, 0, -1);
-
-	ASSERT_LE(0, leader);
-	self->counter.sample_period = 100;
-	self->counter.sample_type = PERF_SAMPLE_AUX;
-	self->counter.aux_sample_size = 512;
-	EXPECT_EQ(-EINVAL, sim_open(&self->counter, -1, 0, leader));
-	EXPECT_EQ(-EINVAL, sim_open(&self->counter, -1, 0, -1));
-	close(leader);
-}
-
-TEST_F(aux_rules, an_exclusive_pmu_has_one_kind_of_event_at_a_time)
-{
-	struct perf_event_attr attr = sim_attr("pmusim_aux_excl", 0);
-	int cpu, task;
-
-	attr.disabled = 1;
-	cpu = sim_open(&attr, -1, 0, -1);
-	ASSERT_LE(0, cpu);
-	EXPECT_EQ(-EBUSY, sim_open(&attr, 0, -1, -1));
-	close(cpu);
-	task = sim_open(&attr, 0, -1, -1);
-	ASSERT_LE(0, task);
-	EXPECT_EQ(-EBUSY, sim_open(&attr, -1, 0, -1));
-	close(task);
 }
 
 TEST_HARNESS_MAIN

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pmusim selftests - the rules for mapping an AUX area
+ * pmusim selftests - the rules for mapping an AUX area, and for events with one
  */
 #define _GNU_SOURCE
 
@@ -20,7 +20,8 @@ FIXTURE(aux_map)
 
 FIXTURE_SETUP(aux_map)
 {
-	SIM_REQUIRE();
+	if (sim_skips(_metadata))
+		return;
 	self->page = page_size();
 	self->attr = sim_attr("pmusim_aux", 0);
 	self->attr.disabled = 1;
@@ -139,7 +140,7 @@ TEST_F(aux_map, it_outlives_the_data)
 	ASSERT_EQ(0, ring_map_aux(ring, 4 * self->page, RW));
 	ASSERT_EQ(0, munmap(ring->page, size));
 	ring->page = NULL;
-	ring->aux[0] = 1;
+	EXPECT_EQ(0, ring->aux[0]);
 
 	/* The buffer is still there, so its size is, too. */
 	mem = mmap(NULL, 9 * self->page, RW, MAP_SHARED, self->fd, 0);
@@ -198,7 +199,7 @@ TEST_F(aux_map, unmapping_stops_the_stream_and_mapping_lets_it_start_again)
 		EXPECT_EQ(head, aux_head(&ring));
 		/* The event is still enabled and has no place to write to. */
 		ASSERT_EQ(0, sim_disable(fd));
-		ring.page->aux_tail = 0;
+		ring.page->aux_tail = head;
 	}
 	ring_unmap(&ring);
 	close(fd);
@@ -309,6 +310,102 @@ TEST_F(aux_map, another_cpu_has_its_own_buffer)
 	ASSERT_LE(0, far);
 	EXPECT_EQ(-EINVAL, redirect(far, self->fd));
 	close(far);
+}
+
+FIXTURE(aux_rules)
+{
+	struct perf_event_attr aux;
+	struct perf_event_attr counter;
+};
+
+FIXTURE_SETUP(aux_rules)
+{
+	if (sim_skips(_metadata))
+		return;
+	self->aux = sim_attr("pmusim_aux", 0);
+	self->counter = sim_attr("pmusim", 0);
+}
+
+FIXTURE_TEARDOWN(aux_rules)
+{
+}
+
+TEST_F(aux_rules, nothing_can_both_pause_and_resume)
+{
+	int leader = sim_open(&self->aux, -1, 0, -1);
+
+	ASSERT_LE(0, leader);
+	self->counter.aux_pause = 1;
+	self->counter.aux_resume = 1;
+	EXPECT_EQ(-EINVAL, sim_open(&self->counter, -1, 0, leader));
+	close(leader);
+}
+
+TEST_F(aux_rules, a_pmu_that_cannot_pause_refuses_start_paused)
+{
+	self->aux = sim_attr("pmusim_aux_nosg", 0);
+	self->aux.aux_start_paused = 1;
+	EXPECT_EQ(-EOPNOTSUPP, sim_open(&self->aux, -1, 0, -1));
+}
+
+TEST_F(aux_rules, only_the_aux_event_starts_paused)
+{
+	self->counter.aux_start_paused = 1;
+	EXPECT_EQ(-EOPNOTSUPP, sim_open(&self->counter, -1, 0, -1));
+}
+
+TEST_F(aux_rules, nothing_pauses_a_pmu_that_cannot_pause)
+{
+	int leader;
+
+	self->aux = sim_attr("pmusim_aux_nosg", 0);
+	leader = sim_open(&self->aux, -1, 0, -1);
+	ASSERT_LE(0, leader);
+	self->counter.aux_pause = 1;
+	EXPECT_EQ(-EINVAL, sim_open(&self->counter, -1, 0, leader));
+	close(leader);
+}
+
+TEST_F(aux_rules, what_pauses_needs_a_leader_with_an_area)
+{
+	int leader = sim_open(&self->counter, -1, 0, -1);
+
+	ASSERT_LE(0, leader);
+	self->counter.aux_pause = 1;
+	EXPECT_EQ(-EINVAL, sim_open(&self->counter, -1, 0, -1));
+	EXPECT_EQ(-EINVAL, sim_open(&self->counter, -1, 0, leader));
+	self->aux.aux_pause = 1;
+	EXPECT_EQ(-EINVAL, sim_open(&self->aux, -1, 0, -1));
+	close(leader);
+}
+
+TEST_F(aux_rules, a_sample_of_an_area_needs_a_leader_that_has_one)
+{
+	int leader = sim_open(&self->counter, -1, 0, -1);
+
+	ASSERT_LE(0, leader);
+	self->counter.sample_period = 100;
+	self->counter.sample_type = PERF_SAMPLE_AUX;
+	self->counter.aux_sample_size = 512;
+	EXPECT_EQ(-EINVAL, sim_open(&self->counter, -1, 0, leader));
+	EXPECT_EQ(-EINVAL, sim_open(&self->counter, -1, 0, -1));
+	close(leader);
+}
+
+TEST_F(aux_rules, an_exclusive_pmu_has_one_kind_of_event_at_a_time)
+{
+	struct perf_event_attr attr = sim_attr("pmusim_aux_excl", 0);
+	int cpu, task;
+
+	attr.disabled = 1;
+	cpu = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, cpu);
+	EXPECT_EQ(-EBUSY, sim_open(&attr, 0, -1, -1));
+	close(cpu);
+	task = sim_open(&attr, 0, -1, -1);
+	ASSERT_LE(0, task);
+	EXPECT_EQ(-EBUSY, sim_open(&attr, -1, 0, -1));
+	close(task);
 }
 
 TEST_HARNESS_MAIN

@@ -357,7 +357,28 @@ static inline bool log_next(FILE *file, struct sim_log *line)
 		      &line->result) == 7;
 }
 
-/* Settings that tests change, back to what they are after boot. */
+/* Set how many samples a second are not too many. Returns what it was, 0 if it failed. */
+static inline unsigned int max_sample_rate(unsigned int rate)
+{
+	static const char path[] = "/proc/sys/kernel/perf_event_max_sample_rate";
+	unsigned int old = 0;
+	FILE *file;
+
+	file = fopen(path, "r+");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%u", &old) != 1)
+		old = 0;
+	rewind(file);
+	fprintf(file, "%u\n", rate);
+	fclose(file);
+	return old;
+}
+
+/* Tests that were here before may have left a rate that throttles what is exact. */
+static unsigned int sim_old_rate;
+
+/* Settings that tests change, back to what they were. */
 static inline void sim_defaults(void)
 {
 	sim_put("log", "0");
@@ -367,6 +388,8 @@ static inline void sim_defaults(void)
 	sim_put("pmusim/nr_counters", "4");
 	sim_put("pmusim/capabilities", "-no_interrupt");
 	sim_put("pmusim/capabilities", "-no_exclude");
+	if (sim_old_rate)
+		max_sample_rate(sim_old_rate);
 }
 
 /* Why a test cannot run, NULL if it can. */
@@ -383,13 +406,16 @@ static inline const char *sim_missing(void)
 	return NULL;
 }
 
-#define SIM_REQUIRE()							\
-	do {								\
-		const char *missing = sim_missing();			\
-									\
-		if (missing)						\
-			SKIP(return, "%s", missing);			\
-		sim_defaults();						\
-	} while (0)
+/* Whether the test has to be skipped, for a setup to begin with. */
+static inline bool sim_skips(struct __test_metadata *_metadata)
+{
+	const char *missing = sim_missing();
+
+	if (missing)
+		SKIP(return true, "%s", missing);
+	sim_defaults();
+	sim_old_rate = max_sample_rate(1000000);
+	return false;
+}
 
 #endif /* _PMUSIM_HELPERS_H */

@@ -17,7 +17,8 @@ FIXTURE(sched)
 
 FIXTURE_SETUP(sched)
 {
-	SIM_REQUIRE();
+	if (sim_skips(_metadata))
+		return;
 }
 
 FIXTURE_TEARDOWN(sched)
@@ -25,34 +26,57 @@ FIXTURE_TEARDOWN(sched)
 	sim_defaults();
 }
 
-/* What is left after so long that each event had many turns. */
-static bool shares_are(const int *fd, unsigned int nr, double share)
+/* How often each event got a counter, and how many times there was a turn. */
+static unsigned int count_turns(const __u64 *ids, unsigned int nr, unsigned int *turns)
 {
-	struct sim_value value;
-	double ratio;
+	unsigned int i, failed = 0;
+	struct sim_log line;
+	FILE *log;
 
-	while (nr--) {
-		value = sim_read(fd[nr]);
-		ratio = (double)value.running / value.enabled;
-		if (ratio < share * 0.95 || ratio > share * 1.05)
-			return false;
+	memset(turns, 0, nr * sizeof(*turns));
+	log = fopen(SIM_DIR "/log", "r");
+	if (!log)
+		return 0;
+	while (log_next(log, &line)) {
+		if (strcmp(line.op, "add"))
+			continue;
+		failed += line.result < 0;
+		for (i = 0; i < nr; i++)
+			turns[i] += ids[i] == line.id && !line.result;
 	}
-	return true;
+	fclose(log);
+	return failed;
 }
 
+/* Of turns and not of time, which is what else the machine does. */
 TEST_F(sched, six_events_share_four_counters_evenly)
 {
-	__u64 end = now_ns() + 20000000000ULL;
-	unsigned int i;
+	__u64 ids[6], end = now_ns() + 60000000000ULL;
+	unsigned int i, turns[6], all = 0;
+	struct sim_value value;
 
 	for (i = 0; i < 6; i++) {
 		self->fd[i] = sim_open_cpu(0, 0);
 		ASSERT_LE(0, self->fd[i]);
+		ids[i] = sim_id(self->fd[i]);
 	}
+	ASSERT_EQ(0, log_on());
+	/* Each turn ends with an event that finds no counter. */
 	do {
-		sleep_ms(500);
-	} while (!shares_are(self->fd, 6, 4.0 / 6) && now_ns() < end);
-	EXPECT_TRUE(shares_are(self->fd, 6, 4.0 / 6));
+		sleep_ms(100);
+	} while (count_turns(ids, 6, turns) < 120 && now_ns() < end);
+	sim_put("log", "0");
+	ASSERT_LE(120, count_turns(ids, 6, turns));
+
+	for (i = 0; i < 6; i++)
+		all += turns[i];
+	for (i = 0; i < 6; i++) {
+		EXPECT_LE(all * 95, turns[i] * 600);
+		EXPECT_GE(all * 105, turns[i] * 600);
+		value = sim_read(self->fd[i]);
+		EXPECT_LT(0, value.running);
+		EXPECT_GT(value.enabled, value.running);
+	}
 }
 
 TEST_F(sched, as_many_events_as_counters_need_no_turns)
@@ -94,8 +118,10 @@ TEST_F(sched, a_group_is_on_as_a_whole_or_not_at_all)
 	unsigned int i;
 
 	/* They do not fit at the same time, and one of them is left over. */
-	ASSERT_EQ(0, open_group(self->fd, 3, 0, 0));
-	ASSERT_EQ(0, open_group(self->fd + 3, 3, 0, 0));
+	ASSERT_EQ(0, open_group(self->fd, 3, 0, 1));
+	ASSERT_EQ(0, open_group(self->fd + 3, 3, 0, 1));
+	ASSERT_EQ(0, sim_enable(self->fd[0]));
+	ASSERT_EQ(0, sim_enable(self->fd[3]));
 	sleep_ms(500);
 	ASSERT_EQ(0, sim_disable(self->fd[0]));
 	ASSERT_EQ(0, sim_disable(self->fd[3]));
@@ -107,7 +133,6 @@ TEST_F(sched, a_group_is_on_as_a_whole_or_not_at_all)
 		EXPECT_GT(other.enabled, other.running);
 		EXPECT_EQ(first.running, other.running);
 	}
-	EXPECT_GE(first.enabled, sim_read(self->fd[0]).running + first.running - first.enabled);
 }
 
 TEST_F(sched, a_group_with_a_member_that_fails_is_never_on)
@@ -187,7 +212,8 @@ TEST_F(sched, a_group_with_one_counter_for_two_is_refused)
 TEST_F(sched, without_validation_it_is_accepted_and_never_on)
 {
 	ASSERT_EQ(0, sim_put("pmusim/validate_group", "0"));
-	ASSERT_EQ(0, open_group(self->fd, 5, 0, 0));
+	ASSERT_EQ(0, open_group(self->fd, 5, 0, 1));
+	ASSERT_EQ(0, sim_enable(self->fd[0]));
 	sleep_ms(50);
 	EXPECT_EQ(0, sim_read(self->fd[0]).running);
 	EXPECT_LT(0, sim_read(self->fd[0]).enabled);
@@ -437,7 +463,7 @@ TEST_F(sched, start_and_stop_come_between_add_and_del)
 {
 	struct perf_event_attr attr = sim_attr("pmusim", 0);
 	unsigned int i, turn, calls = 0;
-	__u64 ids[6], end;
+	__u64 ids[6];
 	const char *wrong;
 	FILE *log;
 
@@ -454,9 +480,9 @@ TEST_F(sched, start_and_stop_come_between_add_and_del)
 	for (turn = 0; turn < 20; turn++) {
 		for (i = 0; i < 6; i++)
 			ASSERT_EQ(0, sim_enable(self->fd[i]));
-		end = now_ns() + 10000000;
-		while (now_ns() < end)
+		for (i = 0; i < 10; i++)
 			ASSERT_EQ(0, sim_tick(0, turn % 4, 35));
+		sleep_ms(8);
 		for (i = 0; i < 6; i++)
 			sim_count(self->fd[i]);
 		for (i = 0; i < 6; i++)

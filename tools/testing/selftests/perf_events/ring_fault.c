@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 
 #include "../kselftest_harness.h"
-#include "ring_helpers.h"
+#include "ring_aux_helpers.h"
 
 #define MLOCK_KB	"/proc/sys/kernel/perf_event_mlock_kb"
 #define FAULT_UID	30000
@@ -52,6 +52,10 @@ enum fault_step {
 	FAULT_MMAP_AGAIN,
 	FAULT_SET_OUTPUT,
 	FAULT_ENABLE,
+	FAULT_AUX_MMAP,
+	FAULT_AUX_MMAP_AGAIN,
+	FAULT_AUX_ENABLE,
+	FAULT_AUX_SNAPSHOT,
 };
 
 FIXTURE(ring_fault)
@@ -95,10 +99,28 @@ FIXTURE_VARIANT_ADD(ring_fault, enable) {
 	.step = FAULT_ENABLE,
 };
 
+FIXTURE_VARIANT_ADD(ring_fault, aux_mmap) {
+	.step = FAULT_AUX_MMAP,
+};
+
+FIXTURE_VARIANT_ADD(ring_fault, second_aux_mmap) {
+	.step = FAULT_AUX_MMAP_AGAIN,
+};
+
+FIXTURE_VARIANT_ADD(ring_fault, aux_enable) {
+	.step = FAULT_AUX_ENABLE,
+};
+
+FIXTURE_VARIANT_ADD(ring_fault, aux_snapshot) {
+	.step = FAULT_AUX_SNAPSHOT,
+};
+
 FIXTURE_SETUP(ring_fault)
 {
 	size_t i;
 
+	if (variant->step >= FAULT_AUX_MMAP && pmu_type("pmusim_aux") < 0)
+		SKIP(return, "no PMU pmusim_aux, CONFIG_PERF_PMUSIM has it");
 	self->nth_fd = open("/proc/self/fail-nth", O_RDWR);
 	if (self->nth_fd < 0)
 		SKIP(return, "needs CONFIG_FAULT_INJECTION, FAILSLAB and FAIL_PAGE_ALLOC");
@@ -113,7 +135,11 @@ FIXTURE_SETUP(ring_fault)
 	ASSERT_EQ(0, write_number(MLOCK_KB, 0));
 	ASSERT_EQ(0, mlockall(MCL_CURRENT));
 	self->attr = fault_attr();
-	ASSERT_EQ(0, become_user(FAULT_UID + getpid(), 4 * FAULT_PAGES * page_size()));
+	if (variant->step >= FAULT_AUX_MMAP) {
+		self->attr = aux_attr("pmusim_aux");
+		self->attr.exclude_kernel = 1;
+	}
+	ASSERT_EQ(0, become_user(FAULT_UID + getpid(), 8 * FAULT_PAGES * page_size()));
 	self->pinned = vm_pin_kb();
 }
 
@@ -145,16 +171,27 @@ struct fault_state {
 	struct perf_event_attr	*attr;
 	struct ring		ring;
 	struct ring		again;
+	struct aux_area		area;
+	struct aux_area		area_again;
 	int			owner;
 	int			guest;
 };
 
+static int map_area(struct aux_area *area, struct fault_state *state)
+{
+	return aux_map(area, &state->ring, state->owner, FAULT_PAGES, PROT_READ);
+}
+
 static int prepare(struct fault_state *state, enum fault_step step)
 {
+	int ret;
+
 	state->owner = -1;
 	state->guest = -1;
 	state->ring.page = NULL;
 	state->again.page = NULL;
+	state->area.data = NULL;
+	state->area_again.data = NULL;
 	if (step == FAULT_OPEN)
 		return 0;
 	state->owner = event_open(state->attr);
@@ -167,11 +204,19 @@ static int prepare(struct fault_state *state, enum fault_step step)
 		if (state->guest < 0)
 			return -errno;
 	}
-	return ring_map(&state->ring, state->owner, FAULT_PAGES);
+	ret = ring_map(&state->ring, state->owner, FAULT_PAGES);
+	if (ret || step <= FAULT_AUX_MMAP)
+		return ret;
+	ret = map_area(&state->area, state);
+	if (!ret && step == FAULT_AUX_SNAPSHOT)
+		ret = event_enable(state->owner);
+	return ret;
 }
 
 static int act(struct fault_state *state, enum fault_step step)
 {
+	struct perf_event_aux_snapshot snap = { .size = sizeof(snap) };
+
 	switch (step) {
 	case FAULT_OPEN:
 		state->owner = event_open(state->attr);
@@ -183,13 +228,25 @@ static int act(struct fault_state *state, enum fault_step step)
 	case FAULT_SET_OUTPUT:
 		return event_ioctl(state->guest, PERF_EVENT_IOC_SET_OUTPUT, state->owner);
 	case FAULT_ENABLE:
+	case FAULT_AUX_ENABLE:
 		return event_enable(state->owner);
+	case FAULT_AUX_MMAP:
+		return map_area(&state->area, state);
+	case FAULT_AUX_MMAP_AGAIN:
+		return map_area(&state->area_again, state);
+	case FAULT_AUX_SNAPSHOT:
+		return event_ioctl(state->owner, PERF_EVENT_IOC_AUX_SNAPSHOT,
+				   (unsigned long)&snap);
 	}
 	return -EINVAL;
 }
 
 static void undo(struct fault_state *state)
 {
+	if (state->area_again.data)
+		aux_unmap(&state->area_again);
+	if (state->area.data)
+		aux_unmap(&state->area);
 	if (state->again.page)
 		ring_unmap(&state->again);
 	if (state->ring.page)

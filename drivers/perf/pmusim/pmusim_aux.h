@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Simulated PMUs with an AUX area: events, areas and producers. */
+#ifndef _PMUSIM_AUX_H
+#define _PMUSIM_AUX_H
+
+#include "pmusim.h"
+
+enum pmusim_aux_source {
+	PMUSIM_AUX_MANUAL,
+	PMUSIM_AUX_TIMER,
+};
+
+/* config2:0-7 */
+#define PMUSIM_INJECT_TRUNCATED	BIT(0)
+#define PMUSIM_INJECT_PARTIAL	BIT(1)
+#define PMUSIM_INJECT_COLLISION	BIT(2)
+#define PMUSIM_INJECT_EMPTY	BIT(3)
+#define PMUSIM_INJECT_ALL	GENMASK(3, 0)
+
+/* perf_event::pmu_private of an AUX event */
+struct pmusim_aux_event {
+	enum pmusim_aux_source	source;
+	unsigned long		align;
+	unsigned long		chunk;
+	ktime_t			latency;
+	ktime_t			interval;
+	unsigned int		inject;
+	unsigned int		inject_nth;
+	unsigned int		ends;
+};
+
+/* An AUX area as setup_aux() got it */
+struct pmusim_aux_buffer {
+	void			**pages;
+	unsigned long		size;
+	bool			overwrite;
+};
+
+/**
+ * struct pmusim_aux_cpu - the producer of one CPU
+ * @sim:	The PMU that it is part of
+ * @event:	The event that is on it
+ * @buf:	The area of the transaction
+ * @running:	There is a transaction
+ * @paused:	pmu::stop() was called with PERF_EF_PAUSE
+ * @pos:	Place in the stream: what comes next
+ * @written:	Bytes of this transaction
+ * @packets:	Overflows of events with attr.aux_output to write a chunk for
+ * @handle:	The transaction
+ * @timer:	Of PMUSIM_AUX_TIMER
+ * @work:	Writes for @packets
+ */
+struct pmusim_aux_cpu {
+	struct pmusim			*sim;
+	struct perf_event		*event;
+	struct pmusim_aux_buffer	*buf;
+	bool				running;
+	bool				paused;
+	unsigned long			pos;
+	unsigned long			written;
+	atomic_t			packets;
+	struct perf_output_handle	handle;
+	struct hrtimer			timer;
+	struct irq_work			work;
+};
+
+static inline struct pmusim_aux_event *to_aux_event(struct perf_event *event)
+{
+	return event->pmu_private;
+}
+
+/* aux.c */
+void pmusim_aux_start(struct perf_event *event, int flags);
+void pmusim_aux_stop(struct perf_event *event, int flags);
+int pmusim_aux_add(struct perf_event *event, int flags);
+void pmusim_aux_del(struct perf_event *event, int flags);
+void pmusim_aux_read(struct perf_event *event);
+long pmusim_snapshot_aux(struct perf_event *event,
+			 struct perf_output_handle *handle,
+			 unsigned long size);
+enum hrtimer_restart pmusim_aux_timer_fn(struct hrtimer *timer);
+void pmusim_aux_packets(struct irq_work *work);
+
+#endif /* _PMUSIM_AUX_H */

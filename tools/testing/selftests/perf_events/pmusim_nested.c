@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pmusim selftests - writers of one buffer that interrupt each other
+ *
+ * A task writes records as fast as it can, interrupts and NMIs add theirs in the
+ * middle of it, and a reader on another CPU looks at each of them. All records
+ * have to be whole, in order, and as many as there were overflows, less those
+ * that the kernel says are lost. PMUSIM_NESTED_RECORDS makes it longer.
+ */
+#define _GNU_SOURCE
+
+#include <pthread.h>
+
+#include "../kselftest_harness.h"
+#include "pmusim_helpers.h"
+
+#define NR_WRITERS	4
+#define BATCH		200
+
+struct sample {
+	struct perf_event_header	header;
+	__u64				id;
+	__u64				time;
+	__u64				cpu;
+	__u64				value;
+	__u64				lost;
+};
+
+struct writer {
+	int	fd;
+	__u64	id;
+	__u64	samples;
+	__u64	last;
+};
+
+struct reader {
+	struct writer	writer[NR_WRITERS];
+	unsigned int	nr;
+	struct sim_ring	ring;
+	const char	*wrong;
+	__u64		lost_records;
+	int		done;
+};
+
+FIXTURE(nested)
+{
+	struct reader reader;
+};
+
+FIXTURE_VARIANT(nested)
+{
+	unsigned int pages;
+};
+
+/* A small buffer is full most of the time, so records get lost, too. */
+FIXTURE_VARIANT_ADD(nested, one_page) { .pages = 1 };
+
+FIXTURE_VARIANT_ADD(nested, many_pages) { .pages = 128 };
+
+static int open_writer(__u64 config, __u64 rate)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", config);
+
+	attr.config1 = rate;
+	attr.sample_period = 1;
+	attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME |
+			   PERF_SAMPLE_CPU | PERF_SAMPLE_READ;
+	attr.read_format = PERF_FORMAT_LOST;
+	attr.disabled = 1;
+	return sim_open(&attr, -1, 0, -1);
+}
+
+FIXTURE_SETUP(nested)
+{
+	static const int contexts[NR_WRITERS] = {
+		SIM_TASK, SIM_HARDIRQ, SIM_NMI_LIKE, SIM_NMI,
+	};
+	struct reader *reader = &self->reader;
+	unsigned int i;
+	int fd;
+
+	if (sim_skips(_metadata))
+		return;
+	ASSERT_EQ(0, run_on(0));
+	/* All of them in one period of the timer must not be too many. */
+	ASSERT_NE(0, max_sample_rate(100000000));
+	for (i = 0; i < NR_WRITERS; i++) {
+		/* The first one is ticked, the others come by themselves. */
+		fd = open_writer(SIM_OFLOW(contexts[i]) | (i ? SIM_TIMER : 0),
+				 i ? 2000 + 700 * i : 0);
+		if (fd == -EOPNOTSUPP && contexts[i] >= SIM_NMI_LIKE)
+			continue;
+		ASSERT_LE(0, fd);
+		reader->writer[reader->nr].fd = fd;
+		reader->writer[reader->nr].id = sim_id(fd);
+		if (!reader->nr++) {
+			ASSERT_EQ(0, ring_map(&reader->ring, fd, variant->pages));
+			continue;
+		}
+		ASSERT_EQ(0, sim_ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT,
+				       reader->writer[0].fd));
+	}
+}
+
+FIXTURE_TEARDOWN(nested)
+{
+	ring_unmap(&self->reader.ring);
+	sim_defaults();
+}
+
+/* NULL, or what is wrong with a record. */
+static const char *check_record(struct reader *reader, const struct sim_record *record)
+{
+	const struct sample *sample = (const void *)record;
+	struct writer *writer;
+	unsigned int i;
+
+	switch (record->header.type) {
+	case PERF_RECORD_LOST:
+		reader->lost_records += record->word[1];
+		return NULL;
+	case PERF_RECORD_THROTTLE:
+	case PERF_RECORD_UNTHROTTLE:
+		return "throttled";
+	case PERF_RECORD_SAMPLE:
+		break;
+	default:
+		return "type";
+	}
+
+	if (record->header.size != sizeof(*sample))
+		return "size";
+	for (i = 0; i < reader->nr; i++) {
+		writer = &reader->writer[i];
+		if (writer->id == sample->id)
+			break;
+	}
+	if (i == reader->nr)
+		return "id";
+	if (sample->cpu)
+		return "cpu";
+	if (sample->value <= writer->last)
+		return "order";
+	writer->last = sample->value;
+	writer->samples++;
+	return NULL;
+}
+
+static void *read_records(void *arg)
+{
+	static struct sim_record record;
+	struct reader *reader = arg;
+	bool last;
+
+	run_on(1);
+	do {
+		last = __atomic_load_n(&reader->done, __ATOMIC_ACQUIRE);
+		while (!reader->wrong && ring_next(&reader->ring, &record))
+			reader->wrong = check_record(reader, &record);
+	} while (!last && !reader->wrong);
+	return NULL;
+}
+
+static unsigned int nr_records(void)
+{
+	const char *text = getenv("PMUSIM_NESTED_RECORDS");
+
+	return text ? atoi(text) : 10000;
+}
+
+TEST_F_TIMEOUT(nested, each_record_is_whole_and_none_is_missing, 3600)
+{
+	__u64 value[2], samples = 0, lost = 0;
+	unsigned int i, n = nr_records();
+	struct reader *reader = &self->reader;
+	pthread_t thread;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_records, reader));
+	for (i = 0; i < reader->nr; i++)
+		ASSERT_EQ(0, sim_enable(reader->writer[i].fd));
+	for (i = 0; i < n && !reader->wrong; i += BATCH)
+		ASSERT_EQ(0, sim_tick(0, 0, BATCH));
+	for (i = 0; i < reader->nr; i++)
+		ASSERT_EQ(0, sim_disable(reader->writer[i].fd));
+	__atomic_store_n(&reader->done, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(NULL, reader->wrong) {
+		TH_LOG("a record with a wrong %s", reader->wrong);
+	}
+
+	for (i = 0; i < reader->nr; i++) {
+		ASSERT_EQ(sizeof(value), read(reader->writer[i].fd, value, sizeof(value)));
+		/* A late timer counts more than one for its sample. */
+		if (!i) {
+			EXPECT_EQ(n, value[0]);
+			EXPECT_EQ(n, reader->writer[i].samples + value[1]);
+		} else {
+			EXPECT_GE(value[0], reader->writer[i].samples + value[1]);
+		}
+		EXPECT_LT(0, value[0]);
+		samples += reader->writer[i].samples;
+		lost += value[1];
+	}
+	EXPECT_LT(0, samples);
+	/* What was lost at the end has no record yet. */
+	EXPECT_LE(reader->lost_records, lost);
+}
+
+TEST_HARNESS_MAIN

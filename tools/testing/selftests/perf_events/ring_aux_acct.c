@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf ring buffer selftests - who pays for an AUX area, and how large it may be
+ */
+#define _GNU_SOURCE
+
+#include <sys/sysinfo.h>
+
+#include "../kselftest_harness.h"
+#include "ring_aux_helpers.h"
+
+#define MLOCK_KB	"/proc/sys/kernel/perf_event_mlock_kb"
+#define AUX_UID		50000
+#define DATA_PAGES	4
+#define AUX_PAGES	64
+#define PROT_RW		(PROT_READ | PROT_WRITE)
+
+FIXTURE(ring_aux_acct)
+{
+	struct perf_event_attr attr;
+	struct ring ring;
+	struct aux_area area;
+	long mlock_kb;
+	long data_kb;
+	long aux_kb;
+	int fd;
+};
+
+FIXTURE_SETUP(ring_aux_acct)
+{
+	self->fd = -1;
+	if (pmu_type("pmusim_aux") < 0)
+		SKIP(return, "no PMU pmusim_aux, CONFIG_PERF_PMUSIM has it");
+	if (geteuid())
+		SKIP(return, "needs root to open the event and to become a user");
+	self->mlock_kb = read_number(MLOCK_KB);
+	ASSERT_EQ(0, write_number(MLOCK_KB, 0));
+	self->data_kb = (DATA_PAGES + 1) * page_size() / 1024;
+	self->aux_kb = AUX_PAGES * page_size() / 1024;
+	self->attr = aux_attr("pmusim_aux");
+	self->fd = event_open_on(&self->attr, -1, 0);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN_PARENT(ring_aux_acct)
+{
+	if (self->mlock_kb)
+		write_number(MLOCK_KB, self->mlock_kb);
+}
+
+TEST_F(ring_aux_acct, area_is_charged_as_data_is)
+{
+	ASSERT_EQ(0, become_user(AUX_UID + getpid(), (self->data_kb + self->aux_kb) * 1024));
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, DATA_PAGES));
+	EXPECT_EQ(self->data_kb, vm_pin_kb());
+	EXPECT_EQ(-EPERM, aux_map(&self->area, &self->ring, self->fd, 2 * AUX_PAGES, PROT_RW));
+	EXPECT_EQ(self->data_kb, vm_pin_kb());
+	ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, AUX_PAGES, PROT_RW));
+	EXPECT_EQ(self->data_kb + self->aux_kb, vm_pin_kb());
+	ASSERT_EQ(0, aux_unmap(&self->area));
+	EXPECT_EQ(self->data_kb, vm_pin_kb());
+	ASSERT_EQ(0, ring_unmap(&self->ring));
+	EXPECT_EQ(0, vm_pin_kb());
+}
+
+/* Else the data pages could be had for nothing. */
+TEST_F(ring_aux_acct, area_keeps_the_charge_of_the_data)
+{
+	ASSERT_EQ(0, become_user(AUX_UID + getpid(), (self->data_kb + self->aux_kb) * 1024));
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, DATA_PAGES));
+	ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, AUX_PAGES, PROT_RW));
+	ASSERT_EQ(0, ring_unmap(&self->ring));
+	EXPECT_EQ(self->data_kb + self->aux_kb, vm_pin_kb());
+	ASSERT_EQ(0, aux_unmap(&self->area));
+	EXPECT_EQ(0, vm_pin_kb());
+}
+
+TEST_F(ring_aux_acct, second_process_pays_for_both)
+{
+	int status;
+	pid_t pid;
+
+	ASSERT_EQ(0, become_user(AUX_UID + getpid(), (self->data_kb + self->aux_kb) * 1024));
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, DATA_PAGES));
+	ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, AUX_PAGES, PROT_RW));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		size_t offset = (1 + DATA_PAGES) * page_size(), size = AUX_PAGES * page_size();
+		void *area = mmap(NULL, size, PROT_READ, MAP_SHARED, self->fd, offset);
+
+		if (area == MAP_FAILED || vm_pin_kb() != self->data_kb + self->aux_kb)
+			_exit(1);
+		munmap(area, size);
+		if (vm_pin_kb())
+			_exit(2);
+		set_memlock(self->aux_kb * 1024);
+		area = mmap(NULL, size, PROT_READ, MAP_SHARED, self->fd, offset);
+		_exit(area == MAP_FAILED && errno == EPERM && !vm_pin_kb() ? 0 : 3);
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(self->data_kb + self->aux_kb, vm_pin_kb());
+}
+
+/* The area of one user in the buffer of another one. */
+TEST_F(ring_aux_acct, each_user_gets_his_own_back)
+{
+	uid_t first = AUX_UID + getpid(), second = first + 100000;
+	size_t too_many = 1;
+	int status, i;
+	pid_t pid;
+
+	/* An allowance of the area's size for each CPU. */
+	ASSERT_EQ(0, write_number(MLOCK_KB, self->aux_kb));
+	for (i = 0; i < 20; i++) {
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid) {
+			/* Root opens, the first user maps the data, the second one the area. */
+			if (setresuid(first, first, 0) || set_memlock(0) ||
+			    ring_map(&self->ring, self->fd, DATA_PAGES))
+				_exit(1);
+			if (setresuid(0, 0, 0) || setresuid(second, second, 0))
+				_exit(2);
+			if (aux_map(&self->area, &self->ring, self->fd, AUX_PAGES, PROT_RW))
+				_exit(3);
+			if (vm_pin_kb() || aux_unmap(&self->area) || ring_unmap(&self->ring))
+				_exit(4);
+			_exit(0);
+		}
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		ASSERT_EQ(0, status) {
+			TH_LOG("round %d", i);
+		}
+	}
+	/* The first one has not been given what the second one has paid. */
+	while (too_many < AUX_PAGES * (size_t)sysconf(_SC_NPROCESSORS_ONLN))
+		too_many *= 2;
+	ASSERT_EQ(0, become_user(first, 0));
+	EXPECT_EQ(-EPERM, ring_map(&self->ring, self->fd, too_many));
+}
+
+TEST_F(ring_aux_acct, more_than_the_memory_is_enomem)
+{
+	size_t pages = 1;
+
+	while (pages * page_size() <= (size_t)sysconf(_SC_PHYS_PAGES) * page_size())
+		pages *= 2;
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, DATA_PAGES));
+	EXPECT_EQ(-ENOMEM, aux_map(&self->area, &self->ring, self->fd, pages, PROT_READ));
+	EXPECT_EQ(-ENOMEM, aux_map(&self->area, &self->ring, self->fd, 1UL << 30, PROT_READ));
+	EXPECT_EQ(self->data_kb, vm_pin_kb());
+	EXPECT_EQ(0, aux_map(&self->area, &self->ring, self->fd, AUX_PAGES, PROT_READ));
+}
+
+/* Beyond 2 GiB, where the table of pages does not come from kcalloc(). */
+TEST_F_TIMEOUT(ring_aux_acct, area_of_four_gigabytes, 110)
+{
+	const size_t size = 4UL << 30;
+	__u64 word;
+
+	if ((size_t)get_avphys_pages() * page_size() < size + (256UL << 20))
+		SKIP(return, "needs 4.3 GB of free memory");
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, DATA_PAGES));
+	ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, size / page_size(), PROT_READ));
+	EXPECT_EQ(self->data_kb + (long)(size / 1024), vm_pin_kb());
+	ASSERT_EQ(0, event_enable(self->fd));
+	ASSERT_EQ(0, aux_tick(64));
+	ASSERT_EQ(0, event_disable(self->fd));
+	EXPECT_TRUE(aux_holds(&self->area, 0, 64));
+	/* Each end of it, and both sides of what an int can tell. */
+	word = *(__u64 *)(self->area.data + size - 8);
+	EXPECT_EQ(0, word);
+	word = *(__u64 *)(self->area.data + (2UL << 30));
+	EXPECT_EQ(0, word);
+	ASSERT_EQ(0, aux_unmap(&self->area));
+	EXPECT_EQ(self->data_kb, vm_pin_kb());
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf ring buffer selftests - an AUX area that is full, and how it goes on
+ */
+#define _GNU_SOURCE
+
+#include "../kselftest_harness.h"
+#include "ring_aux_helpers.h"
+
+#define DATA_PAGES	4
+#define AUX_PAGES	16
+#define PROT_RW		(PROT_READ | PROT_WRITE)
+
+FIXTURE(ring_aux_full)
+{
+	struct perf_event_attr attr;
+	struct ring ring;
+	struct aux_area area;
+	int fd;
+};
+
+FIXTURE_SETUP(ring_aux_full)
+{
+	self->fd = -1;
+	if (pmu_type("pmusim_aux") < 0)
+		SKIP(return, "no PMU pmusim_aux, CONFIG_PERF_PMUSIM has it");
+	if (geteuid())
+		SKIP(return, "needs root for the ticks of pmusim");
+	self->attr = aux_attr("pmusim_aux");
+	self->fd = event_open_on(&self->attr, -1, 0);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, DATA_PAGES));
+}
+
+FIXTURE_TEARDOWN(ring_aux_full)
+{
+	close(self->fd);
+}
+
+/* Writes until the area is full and the event stands still, and returns the head. */
+static __u64 overrun(struct ring *ring, struct aux_area *area)
+{
+	__u64 before, head;
+
+	do {
+		before = aux_head(ring);
+		aux_tick(area->size);
+		head = aux_head(ring);
+	} while (head != before);
+	return head;
+}
+
+static bool enabled_time_stands_still(int fd)
+{
+	__u64 first[2], second[2];
+
+	if (read(fd, first, sizeof(first)) != sizeof(first))
+		return false;
+	usleep(1000);
+	if (read(fd, second, sizeof(second)) != sizeof(second))
+		return false;
+	return first[1] == second[1];
+}
+
+TEST_F(ring_aux_full, overrun_disables_the_event)
+{
+	struct aux_record record = {};
+	__u64 head;
+	int fd;
+
+	self->attr.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED;
+	fd = event_open_on(&self->attr, -1, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ring_map(&self->ring, fd, DATA_PAGES));
+	ASSERT_EQ(0, aux_map(&self->area, &self->ring, fd, AUX_PAGES, PROT_RW));
+	ASSERT_EQ(0, event_enable(fd));
+	EXPECT_FALSE(enabled_time_stands_still(fd));
+	head = overrun(&self->ring, &self->area);
+	EXPECT_EQ(self->area.size - 8, head);
+	EXPECT_TRUE(aux_holds(&self->area, 0, head));
+	EXPECT_EQ(POLLIN, poll_now(fd));
+	EXPECT_TRUE(enabled_time_stands_still(fd));
+	while (!(record.flags & PERF_AUX_FLAG_TRUNCATED))
+		ASSERT_TRUE(aux_next(&self->ring, PERF_RECORD_AUX, &record, sizeof(record)));
+	close(fd);
+}
+
+/* All that perf record does: make room, and enable. */
+TEST_F(ring_aux_full, overrun_heals_with_enable_alone)
+{
+	__u64 head, more;
+	int lap;
+
+	ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, AUX_PAGES, PROT_RW));
+	ASSERT_EQ(0, event_enable(self->fd));
+	for (lap = 0; lap < 5; lap++) {
+		head = overrun(&self->ring, &self->area);
+		aux_set_tail(&self->ring, head);
+		ASSERT_EQ(0, event_enable(self->fd));
+		ASSERT_EQ(0, aux_tick(self->area.size / 2 + 8));
+		more = aux_head(&self->ring);
+		ASSERT_LT(head, more);
+		EXPECT_TRUE(aux_holds(&self->area, head, more));
+	}
+}
+
+/* Ticks until something arrives: an event that could not start is tried again. */
+static __u64 tick_until_it_runs(struct ring *ring, int fd)
+{
+	__u64 head = aux_head(ring);
+	int i;
+
+	for (i = 0; i < 5000 && aux_head(ring) == head; i++) {
+		aux_tick(64);
+		event_disable(fd);
+		event_enable(fd);
+		usleep(1000);
+	}
+	return aux_head(ring) - head;
+}
+
+TEST_F(ring_aux_full, enable_without_room_is_harmless)
+{
+	__u64 head;
+	int i;
+
+	ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, AUX_PAGES, PROT_RW));
+	ASSERT_EQ(0, event_enable(self->fd));
+	head = overrun(&self->ring, &self->area);
+	for (i = 0; i < 10; i++) {
+		event_enable(self->fd);
+		aux_tick(64);
+		EXPECT_EQ(head, aux_head(&self->ring));
+	}
+	aux_set_tail(&self->ring, head);
+	EXPECT_EQ(64, tick_until_it_runs(&self->ring, self->fd));
+}
+
+/* Not disabled at the end of a run because the one before it could not start. */
+TEST_F(ring_aux_full, event_that_could_not_start_runs_on_once_it_does)
+{
+	__u64 head, seen;
+	int i;
+
+	ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, AUX_PAGES, PROT_RW));
+	ASSERT_EQ(0, event_enable(self->fd));
+	head = overrun(&self->ring, &self->area);
+	ASSERT_EQ(0, event_enable(self->fd));
+	aux_set_tail(&self->ring, head);
+
+	/* It starts by itself, when the CPU's events are scheduled again. */
+	for (i = 0; i < 5000 && aux_head(&self->ring) - head < self->area.size / 4; i++) {
+		aux_tick(self->area.size / 2);
+		usleep(1000);
+	}
+	ASSERT_LT(head, aux_head(&self->ring));
+
+	/* One more event on the CPU makes all of them leave and come back. */
+	for (i = 0; i < 20; i++) {
+		struct perf_event_attr attr = fault_attr();
+		int fd;
+
+		attr.disabled = 0;
+		attr.pinned = 1;
+		fd = event_open_on(&attr, -1, 0);
+		ASSERT_LE(0, fd);
+		close(fd);
+	}
+	seen = aux_head(&self->ring);
+	aux_set_tail(&self->ring, seen);
+	aux_tick(self->area.size / 2);
+	aux_tick(self->area.size / 2);
+	EXPECT_LT(seen, aux_head(&self->ring));
+}
+
+static __u64 now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+TEST_F(ring_aux_full, gap_is_measured)
+{
+	struct aux_lost_record record;
+	__u64 before, full, start, after, head;
+	int fd;
+
+	self->attr.use_clockid = 1;
+	self->attr.clockid = CLOCK_MONOTONIC;
+	aux_attr_set_lost(&self->attr);
+	fd = event_open_on(&self->attr, -1, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ring_map(&self->ring, fd, DATA_PAGES));
+	ASSERT_EQ(0, aux_map(&self->area, &self->ring, fd, AUX_PAGES, PROT_RW));
+	ASSERT_EQ(0, event_enable(fd));
+
+	before = now_ns();
+	head = overrun(&self->ring, &self->area);
+	full = now_ns();
+	usleep(20000);
+	aux_set_tail(&self->ring, head);
+	start = now_ns();
+	ASSERT_EQ(0, event_enable(fd));
+	after = now_ns();
+
+	ASSERT_TRUE(aux_next(&self->ring, PERF_RECORD_AUX_LOST, &record, sizeof(record)));
+	EXPECT_EQ(sizeof(record), record.header.size);
+	EXPECT_LE(before, record.time_stop);
+	EXPECT_GE(full, record.time_stop);
+	EXPECT_LE(start, record.time_start);
+	EXPECT_GE(after, record.time_start);
+	EXPECT_EQ(head, record.offset);
+	EXPECT_LE(1, record.nr_stops);
+	/* Once. */
+	ASSERT_EQ(0, event_disable(fd));
+	ASSERT_EQ(0, event_enable(fd));
+	EXPECT_FALSE(aux_next(&self->ring, PERF_RECORD_AUX_LOST, &record, sizeof(record)));
+	close(fd);
+}
+
+/* Tools that do not know the record must not get it. */
+TEST_F(ring_aux_full, gap_is_not_told_unless_asked_for)
+{
+	struct aux_record record;
+	__u64 head;
+
+	ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, AUX_PAGES, PROT_RW));
+	ASSERT_EQ(0, event_enable(self->fd));
+	head = overrun(&self->ring, &self->area);
+	aux_set_tail(&self->ring, head);
+	ASSERT_EQ(0, event_enable(self->fd));
+	ASSERT_EQ(0, aux_tick(self->area.size / 2 + 8));
+	EXPECT_FALSE(aux_next(&self->ring, PERF_RECORD_AUX_LOST, &record, sizeof(record)));
+}
+
+TEST_F(ring_aux_full, gap_of_an_event_without_area_is_refused)
+{
+	struct perf_event_attr attr = fault_attr();
+
+	aux_attr_set_lost(&attr);
+	EXPECT_EQ(-1, event_open(&attr));
+	EXPECT_EQ(EOPNOTSUPP, errno);
+}
+
+TEST_HARNESS_MAIN
