@@ -15,9 +15,22 @@ enum level { USER = 1, KERNEL = 2 };
 #if defined(__x86_64__) || defined(__i386__)
 #define FIRST	0
 
+static bool is_amd(void)
+{
+	char text[4096] = "";
+	int fd = open("/proc/cpuinfo", O_RDONLY);
+
+	if (fd >= 0) {
+		if (read(fd, text, sizeof(text) - 1) < 0)
+			text[0] = '\0';
+		close(fd);
+	}
+	return strstr(text, "AuthenticAMD");
+}
+
 static struct pfarg_pmc hw_pmc(int slot, enum what what, unsigned int levels)
 {
-	static const __u64 code[] = { 0xc0, 0x3c };
+	const __u64 code[] = { 0xc0, is_amd() ? 0x76 : 0x3c };
 
 	return (struct pfarg_pmc) {
 		.reg_num = slot,

@@ -567,4 +567,32 @@ TEST_F(blocking, unload_lets_the_target_go)
 	EXPECT_FALSE(stands_still(self->shared));
 }
 
+TEST(masked_context_needs_no_stopped_target)
+{
+	struct shared *shared = shared_map();
+	struct pfarg_pmd pmd = notify_pmd(50);
+	union pfarg_msg msg;
+	pid_t pid;
+	int fd;
+
+	fd = pfm_open(0);
+	ASSERT_LE(0, fd);
+	pid = child_traced(child_touches, shared);
+	shared->go = 1;
+	ASSERT_EQ(0, pfm_write_pmds(fd, &pmd, 1));
+	ASSERT_EQ(0, pfm_load_tid(fd, pid, 0));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	ASSERT_EQ(0, ptrace(PTRACE_CONT, pid, 0, 0));
+	ASSERT_EQ((ssize_t)sizeof(msg), read(fd, &msg, sizeof(msg)));
+	EXPECT_EQ(0, pfm_value(fd, 0, FAULTS));
+	EXPECT_EQ(0, pfm_set_pmd(fd, 0, FAULTS, 7));
+	EXPECT_EQ(7, pfm_value(fd, 0, FAULTS));
+	EXPECT_EQ(0, pfm_stop(fd));
+	EXPECT_EQ(-ESRCH, pfm_unload(fd));
+	EXPECT_EQ(0, pfm_restart(fd));
+	EXPECT_EQ(-ESRCH, pfm_stop(fd));
+	child_kill(pid);
+	close(fd);
+}
+
 TEST_HARNESS_MAIN

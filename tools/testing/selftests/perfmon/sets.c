@@ -32,6 +32,44 @@ static __u64 perf_count(int fd)
 	return read(fd, &count, sizeof(count)) == sizeof(count) ? count : -1;
 }
 
+/*
+ * A clock beside the sets, read before the start, after it, before the stop and
+ * after it: the sets' time is not less than the inner and not more than the
+ * outer difference, however slow the machine is.
+ */
+struct beside {
+	__u64 time[4];
+	int clock;
+};
+
+static long beside_start(struct beside *beside, int fd)
+{
+	long ret;
+
+	beside->time[0] = perf_count(beside->clock);
+	ret = pfm_start(fd, NULL);
+	beside->time[1] = perf_count(beside->clock);
+	return ret;
+}
+
+static long beside_stop(struct beside *beside, int fd)
+{
+	long ret;
+
+	beside->time[2] = perf_count(beside->clock);
+	ret = pfm_stop(fd);
+	beside->time[3] = perf_count(beside->clock);
+	return ret;
+}
+
+#define EXPECT_BESIDE(beside, sum) do {					\
+	TH_LOG("%llu ns in the sets, %llu to %llu beside them", sum,	\
+	       (beside)->time[2] - (beside)->time[1],			\
+	       (beside)->time[3] - (beside)->time[0]);			\
+	EXPECT_LE((beside)->time[2] - (beside)->time[1], sum);		\
+	EXPECT_GE((beside)->time[3] - (beside)->time[0], sum);		\
+} while (0)
+
 static __u64 sum_durations(int fd, int n, __u64 *runs)
 {
 	struct pfarg_setinfo info[16];
@@ -53,29 +91,27 @@ static __u64 sum_durations(int fd, int n, __u64 *runs)
 
 TEST(times_of_the_sets_add_up_to_the_time_of_the_thread)
 {
-	__u64 runs[2], sum, clock0, clock1;
-	int fd = pfm_open(0), clock, i;
+	struct beside beside;
+	__u64 runs[2], sum;
+	int fd = pfm_open(0), i;
 
 	ASSERT_LE(0, fd);
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, timed_set(fd, i, NSEC_PER_MSEC));
 	ASSERT_EQ(0, pfm_load_self(fd));
-	clock = perf_counter(PERF_COUNT_SW_TASK_CLOCK);
-	ASSERT_LE(0, clock);
-	clock0 = perf_count(clock);
-	ASSERT_EQ(0, pfm_start(fd, NULL));
+	beside.clock = perf_counter(PERF_COUNT_SW_TASK_CLOCK);
+	ASSERT_LE(0, beside.clock);
+	ASSERT_EQ(0, beside_start(&beside, fd));
 	burn(300 * NSEC_PER_MSEC);
-	ASSERT_EQ(0, pfm_stop(fd));
-	clock1 = perf_count(clock);
+	ASSERT_EQ(0, beside_stop(&beside, fd));
 	sum = sum_durations(fd, 2, runs);
-	TH_LOG("%llu + %llu runs, %llu of %llu ns", runs[0], runs[1], sum, clock1 - clock0);
-	EXPECT_GE(clock1 - clock0, sum);
-	EXPECT_LE((clock1 - clock0) / 1000 * 995, sum);
+	TH_LOG("%llu + %llu runs", runs[0], runs[1]);
+	EXPECT_BESIDE(&beside, sum);
 	EXPECT_GE(1, llabs((long long)(runs[0] - runs[1])));
 	EXPECT_LE(10, runs[0]);
 	/* No run but the last is shorter than the timeout. */
 	EXPECT_LE((runs[0] + runs[1] - 1) * NSEC_PER_MSEC / 100 * 99, sum);
-	close(clock);
+	close(beside.clock);
 	close(fd);
 }
 
@@ -430,35 +466,37 @@ TEST(set_created_again_begins_anew)
 	close(fd);
 }
 
+#define TIME_PERCENT	"/proc/sys/kernel/perf_cpu_time_max_percent"
 #define SAMPLE_RATE	"/proc/sys/kernel/perf_event_max_sample_rate"
 
 TEST(throttling_does_not_stop_the_timeouts)
 {
-	__u64 runs[2], sum, clock0, clock1;
-	int fd = pfm_open(0), clock, i;
+	struct beside beside;
+	__u64 runs[2], sum;
+	int fd = pfm_open(0), i;
 	char rate[32] = "";
 
 	ASSERT_LE(0, fd);
 	i = open(SAMPLE_RATE, O_RDONLY);
 	ASSERT_LT(0, read(i, rate, sizeof(rate) - 1));
 	close(i);
+	/* Without a limit of time the rate cannot be set. */
+	ASSERT_EQ(0, write_file(TIME_PERCENT, "25"));
 	ASSERT_EQ(0, write_file(SAMPLE_RATE, "1"));
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, timed_set(fd, i, NSEC_PER_MSEC));
 	ASSERT_EQ(0, pfm_load_self(fd));
-	clock = perf_counter(PERF_COUNT_SW_TASK_CLOCK);
-	clock0 = perf_count(clock);
-	ASSERT_EQ(0, pfm_start(fd, NULL));
+	beside.clock = perf_counter(PERF_COUNT_SW_TASK_CLOCK);
+	ASSERT_EQ(0, beside_start(&beside, fd));
 	burn(100 * NSEC_PER_MSEC);
-	ASSERT_EQ(0, pfm_stop(fd));
-	clock1 = perf_count(clock);
+	ASSERT_EQ(0, beside_stop(&beside, fd));
 	sum = sum_durations(fd, 2, runs);
 	EXPECT_EQ(0, write_file(SAMPLE_RATE, rate));
-	TH_LOG("%llu runs, %llu of %llu ns", runs[0] + runs[1], sum, clock1 - clock0);
+	TH_LOG("%llu runs", runs[0] + runs[1]);
+	EXPECT_BESIDE(&beside, sum);
 	/* A tick is 10 ms at most: throttled, there would be fewer. */
-	EXPECT_LT(20, runs[0] + runs[1]);
-	EXPECT_LE((clock1 - clock0) / 1000 * 995, sum);
-	close(clock);
+	EXPECT_LT(15, runs[0] + runs[1]);
+	close(beside.clock);
 	close(fd);
 }
 
@@ -479,9 +517,10 @@ static void *storm_thread(void *arg)
 
 TEST(migrations_lose_no_switch_and_no_event)
 {
-	__u64 runs[3], sum, faults = 0, whole, clock0, clock1;
+	__u64 runs[3], sum, faults = 0, whole;
 	struct shared shared = { .tid = syscall(__NR_gettid) };
-	int fd = pfm_open(0), clock, perf, i;
+	int fd = pfm_open(0), perf, i;
+	struct beside beside;
 	struct pages pages;
 	pthread_t thread;
 
@@ -492,34 +531,30 @@ TEST(migrations_lose_no_switch_and_no_event)
 	for (i = 0; i < 3; i++)
 		ASSERT_EQ(0, timed_set(fd, i, NSEC_PER_MSEC / 10));
 	ASSERT_EQ(0, pfm_load_self(fd));
-	clock = perf_counter(PERF_COUNT_SW_TASK_CLOCK);
+	beside.clock = perf_counter(PERF_COUNT_SW_TASK_CLOCK);
 	perf = perf_counter(PERF_COUNT_SW_PAGE_FAULTS);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, storm_thread, &shared));
-	clock0 = perf_count(clock);
-	ASSERT_EQ(0, pfm_start(fd, NULL));
+	ASSERT_EQ(0, beside_start(&beside, fd));
 	whole = -perf_count(perf);
-	for (i = 0; i < 300; i++) {
+	do {
 		pages_touch(&pages, 50);
-		burn(NSEC_PER_MSEC / 2);
-	}
+		sum_durations(fd, 3, runs);
+	} while (runs[0] < 50);
 	whole += perf_count(perf);
-	ASSERT_EQ(0, pfm_stop(fd));
-	clock1 = perf_count(clock);
+	ASSERT_EQ(0, beside_stop(&beside, fd));
 	shared.done = 1;
 	pthread_join(thread, NULL);
 	sum = sum_durations(fd, 3, runs);
 	for (i = 0; i < 3; i++)
 		faults += pfm_value(fd, i, FAULTS);
-	TH_LOG("%llu runs, %llu of %llu ns", runs[0] + runs[1] + runs[2], sum, clock1 - clock0);
+	TH_LOG("%llu runs", runs[0] + runs[1] + runs[2]);
+	EXPECT_BESIDE(&beside, sum);
 	/* See software_event_over_all_sets_equals_one_that_is_not_switched */
 	EXPECT_GE(3 * runs[0], llabs((long long)(whole - faults)));
 	EXPECT_GE(whole / 100, llabs((long long)(whole - faults)));
 	EXPECT_GE(1, runs[0] - runs[1]);
 	EXPECT_GE(1, runs[1] - runs[2]);
-	EXPECT_LT(30, runs[0]);
-	EXPECT_GE(clock1 - clock0, sum);
-	EXPECT_LE((clock1 - clock0) / 1000 * 995, sum);
-	close(clock);
+	close(beside.clock);
 	close(perf);
 	close(fd);
 }
