@@ -53,6 +53,7 @@ struct event {
 	bool		nest;
 	bool		enabled;
 	bool		exited;
+	unsigned int	births;
 	int		trigger[2];
 	struct instance	in[MAX_TASKS];
 	struct instance	gone;
@@ -80,6 +81,7 @@ struct model {
 	char		trace[TRACE_LINES][96];
 	unsigned int	seed;
 	unsigned int	step;
+	unsigned int	births;
 	bool		idle;
 };
 

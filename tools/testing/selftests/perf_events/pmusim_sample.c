@@ -43,7 +43,7 @@ FIXTURE_VARIANT_ADD(overflow, hardirq) {
 };
 
 FIXTURE_VARIANT_ADD(overflow, irq_work) {
-	.context = SIM_IRQ_WORK, .in = IN_HARDIRQ, .not_in = IN_SOFTIRQ | IN_NMI,
+	.context = SIM_IRQ_WORK, .in = IN_HARDIRQ, .not_in = IN_NMI,
 };
 
 FIXTURE_VARIANT_ADD(overflow, softirq) {

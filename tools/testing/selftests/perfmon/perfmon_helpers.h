@@ -171,9 +171,12 @@ static inline long pfm_make_set(int fd, int id, unsigned int flags, __u64 timeou
 /* A message, or type 0 if there is none */
 static inline union pfarg_msg pfm_msg(int fd)
 {
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
 	int flags = fcntl(fd, F_GETFL);
 	union pfarg_msg msg = { };
 
+	/* Where irq_work waits for the timer, so does the message. */
+	poll(&pollfd, 1, 100);
 	fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 	if (read(fd, &msg, sizeof(msg)) != sizeof(msg))
 		msg.type = 0;
