@@ -80,8 +80,8 @@ static struct power_user_page {
 	bool exact;
 } power_page;
 
-/**
- * ppc_pmu_closed - MMCR0[PMCC] of a CPU that runs no event of a task
+/*
+ * MMCR0[PMCC] of a CPU that runs no event of a task
  *
  * Zero where closing is not possible or not wanted. For KVM as well.
  */

@@ -22,7 +22,7 @@
 
 /* A period that nothing reaches */
 #define PFM_NO_PERIOD		((u64)S64_MAX)
-#define PFM_NO_TIMEOUT		(1ULL << 62)
+#define PFM_NO_TIMEOUT		BIT_ULL(62)
 
 /*
  * User space names registers by vectors of __u64, the kernel by bitmaps of

@@ -190,8 +190,10 @@ bool pfm_smpl_add(struct pfm_context *ctx, const struct pfm_reg *reg,
 		.tgid		= where->tgid,
 	};
 	values = (u64 *)(entry + 1);
-	for_each_set_bit(num, reg->smpl_pmds, PFM_MAX_REGS)
-		*values++ = pfm_value(set->regs[num]);
+	for_each_set_bit(num, reg->smpl_pmds, PFM_MAX_REGS) {
+		*values = pfm_value(set->regs[num]);
+		values++;
+	}
 
 	smpl->offs = (void *)values - smpl->buf;
 	smpl->count++;

@@ -66,6 +66,7 @@ static ssize_t version_show(struct kobject *kobj, struct kobj_attribute *attr, c
 {
 	return sysfs_emit(buf, "%u.%u\n", PFM_VERSION_MAJ, PFM_VERSION_MIN);
 }
+
 static struct kobj_attribute version_attr = __ATTR_RO(version);
 
 static struct attribute *pfm_attrs[] = {
@@ -109,12 +110,14 @@ static ssize_t name_show(struct kobject *kobj, struct kobj_attribute *attr, char
 
 	return sysfs_emit(buf, "%s%u\n", dir->control ? "PMC" : "PMD", dir->num);
 }
+
 static struct kobj_attribute name_attr = __ATTR_RO(name);
 
 static ssize_t width_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%u\n", to_reg_dir(kobj)->control ? 64 : pfm_cpu_map->width);
 }
+
 static struct kobj_attribute width_attr = __ATTR_RO(width);
 
 static ssize_t dfl_val_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
@@ -126,6 +129,7 @@ static ssize_t dfl_val_show(struct kobject *kobj, struct kobj_attribute *attr, c
 		value = pfm_cpu_map->pmc_dfl(dir->num);
 	return sysfs_emit(buf, "0x%llx\n", value);
 }
+
 static struct kobj_attribute dfl_val_attr = __ATTR_RO(dfl_val);
 
 static ssize_t rsvd_msk_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
@@ -137,6 +141,7 @@ static ssize_t rsvd_msk_show(struct kobject *kobj, struct kobj_attribute *attr, 
 		value = pfm_cpu_map->pmc_rsvd(dir->num);
 	return sysfs_emit(buf, "0x%llx\n", value);
 }
+
 static struct kobj_attribute rsvd_msk_attr = __ATTR_RO(rsvd_msk);
 
 static struct attribute *pfm_reg_attrs[] = {
@@ -163,6 +168,7 @@ static ssize_t model_show(struct kobject *kobj, struct kobj_attribute *attr, cha
 {
 	return sysfs_emit(buf, "%s\n", pfm_cpu_map->model);
 }
+
 static struct kobj_attribute model_attr = __ATTR_RO(model);
 
 /* The format has the version that its header tells. */
@@ -171,6 +177,7 @@ static ssize_t fmt_version_show(struct kobject *kobj, struct kobj_attribute *att
 	return sysfs_emit(buf, "%u.%u\n", PFM_DFL_SMPL_VERSION >> 16,
 			  PFM_DFL_SMPL_VERSION & 0xffff);
 }
+
 static struct kobj_attribute fmt_version_attr =
 	__ATTR(version, 0444, fmt_version_show, NULL);
 
