@@ -177,11 +177,15 @@ static pid_t fork_killer(void)
 
 	if (killer)
 		return killer;
+	killer = getpid();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (;;) {
 		child = fork();
 		if (!child) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			/* It may have died before it could take this one along. */
+			if (getppid() != killer)
+				_exit(0);
 			for (;;)
 				run_windows(1, 3, 3);
 		}
