@@ -387,7 +387,7 @@ void pmusim_control_setup(void)
 {
 	struct pmusim **sim;
 	struct dentry *dir;
-	char name[16];
+	char name[32];
 	long cpu;
 
 	pmusim_dir = debugfs_create_dir("pmusim", NULL);

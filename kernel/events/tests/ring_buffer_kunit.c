@@ -584,7 +584,7 @@ static void wakeup_comes_beyond_the_watermark(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 1);
 	KUNIT_ASSERT_EQ(test, ring_write(ring, ring->record, 8), 0);
 	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 2);
-	KUNIT_EXPECT_NE(test, atomic_read(&ring->rb->poll) & EPOLLIN, 0);
+	KUNIT_EXPECT_NE(test, atomic_read(&ring->rb->poll) & (__force int)EPOLLIN, 0);
 }
 
 static void nested_writer_wakes_with_the_outermost(struct kunit *test)
