@@ -39,7 +39,7 @@ FIXTURE_VARIANT(overflow)
 };
 
 FIXTURE_VARIANT_ADD(overflow, hardirq) {
-	.context = SIM_HARDIRQ, .in = IN_HARDIRQ, .not_in = IN_SOFTIRQ | IN_NMI,
+	.context = SIM_HARDIRQ, .in = IN_HARDIRQ, .not_in = IN_NMI,
 };
 
 FIXTURE_VARIANT_ADD(overflow, irq_work) {

@@ -253,6 +253,16 @@ static long ovfl_set(int fd, int id, unsigned int flags, int next, __u64 period,
 	       pfm_write_pmds(fd, &pmd, 1);
 }
 
+/* Where irq_work waits for the timer, so does the switch. */
+static unsigned long long runs_of(int fd, unsigned int set, unsigned long long want)
+{
+	int i;
+
+	for (i = 0; i < 100 && pfm_info(fd, set).set_runs < want; i++)
+		usleep(10000);
+	return pfm_info(fd, set).set_runs;
+}
+
 TEST(set_is_switched_by_exactly_so_many_overflows)
 {
 	struct pages pages;
@@ -271,14 +281,12 @@ TEST(set_is_switched_by_exactly_so_many_overflows)
 		ASSERT_EQ(i + 1, pfm_info(fd, 0).set_runs);
 		ASSERT_EQ(i, pfm_info(fd, 1).set_runs);
 		pages_touch(&pages, 1);
-		/* Where irq_work waits for the timer, so does the switch. */
-		usleep(10000);
-		ASSERT_EQ(i + 1, pfm_info(fd, 1).set_runs);
+		ASSERT_EQ(i + 1, runs_of(fd, 1, i + 1));
 		ASSERT_TRUE(pfm_info(fd, 1).set_flags & PFM_SETFL_OUT_ACTIVE);
 		ASSERT_FALSE(pfm_info(fd, 0).set_flags & PFM_SETFL_OUT_ACTIVE);
 		ASSERT_EQ(-10ULL, pfm_value(fd, 0, FAULTS));
 		pages_touch(&pages, 10);
-		usleep(10000);
+		runs_of(fd, 0, i + 2);
 	}
 	EXPECT_EQ(0, pfm_msg(fd).type);
 	close(fd);
