@@ -156,6 +156,7 @@ TEST_F(smpl, samples_tell_their_set)
 		ASSERT_EQ(0, pfm_write_pmds(self->fd, &self->pmd, 1));
 	}
 	ASSERT_EQ(0, pfm_load_self(self->fd));
+	usleep(1);
 	ASSERT_EQ(0, pfm_start(self->fd, NULL));
 	/* Each switch has its time, also where irq_work waits for the timer. */
 	for (i = 0; i < 14; i++) {
