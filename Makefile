@@ -10,7 +10,7 @@ help:		## this list
 	@echo 'make VERB [ARCH=x86_64|ppc64le] [KERNEL=directory or tarball of 6.12.y]'
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
 
-run:		## build, boot and measure a real program
+run:		## build, boot and show each feature at work
 	@$(H)/run
 
 check:		## all tests on both architectures; exit status tells
@@ -30,6 +30,12 @@ bench: tree	## instruction counts, stock against patched
 
 check-debug:	## the tests under KASAN, lockdep and fault injection
 	@$(H)/check --debug
+
+check-race: tree	## tests that provoke data races, under KCSAN on x86_64
+	@$(H)/selftest --race
+
+compare: tree	## tests of the defects that the series mends, base beside series
+	@$(H)/compare
 
 build: tree	## build/ARCH/kernel, both without ARCH=
 	@for arch in $(or $(ARCH),x86_64 ppc64le); do $(H)/build $$arch || exit; done
@@ -58,5 +64,5 @@ qemu-pmu: deps	## QEMU whose x86_64 has a PMU, kept in the user's cache
 clean:		## remove build/
 	rm -rf build
 
-.PHONY: help run check kunit selftest shell bench check-debug build lint bisect \
+.PHONY: help run check kunit selftest shell bench check-debug check-race compare build lint bisect \
 	tree save series deps qemu-pmu clean

@@ -23,7 +23,8 @@
  *
  * Contexts:  A trigger fires wherever its event does, NMI included, and has the
  *            context that it shares with its targets to itself: it runs on the
- *            CPU of the context, or holds its lock. The account is moved at once
+ *            CPU of the context, or holds its lock and fires for events that are
+ *            of this CPU, where the task is not. The account is moved at once
  *            if the count is at hand or the PMU of the target can be read here,
  *            otherwise in irq_work on the target's CPU. A target that its PMU
  *            does not run at the moment is left alone: neither its count nor its
@@ -51,8 +52,23 @@
 /* On while a gate exists, so that nobody else pays. Off is not urgent. */
 DEFINE_STATIC_KEY_DEFERRED_FALSE(perf_gate_key, HZ);
 
-/* How many sections between perf_gate_hold() and perf_gate_let_go() run here. */
-DEFINE_PER_CPU(unsigned int, perf_gate_held);
+/*
+ * Counts, times or counters of events on this CPU are in motion, by so many
+ * instances. A firing that interrupts them leaves its targets to irq_work.
+ */
+static DEFINE_PER_CPU(unsigned int, perf_gate_held);
+
+static __always_inline void perf_gate_hold(void)
+{
+	this_cpu_inc(perf_gate_held);
+	barrier();
+}
+
+static __always_inline void perf_gate_let_go(void)
+{
+	barrier();
+	this_cpu_dec(perf_gate_held);
+}
 
 /* The PMU may be read: the event is on this CPU and fully there. */
 static bool perf_gate_readable(struct perf_event *event)
@@ -161,15 +177,18 @@ static void perf_gate_start_or_stop(struct perf_gate *gate, bool stop)
 	}
 
 	if (stop) {
-		gate->was_closed = true;
 		event->pmu->stop(event, PERF_EF_UPDATE);
 		return;
 	}
 
 	/* The time while it was closed says nothing about its rate. */
 	event->hw.freq_time_stamp = 0;
-	/* Throttling and an exhausted event_limit are not for gates to end. */
-	if (event->hw.interrupts != MAX_INTERRUPTS && !event->pending_disable)
+	/*
+	 * Throttling and an exhausted event_limit are not for gates to end. But
+	 * the core's own events count on while they are throttled.
+	 */
+	if ((gate->by_core || event->hw.interrupts != MAX_INTERRUPTS) &&
+	    !event->pending_disable)
 		event->pmu->start(event, PERF_EF_RELOAD);
 }
 
@@ -329,15 +348,57 @@ static __always_inline bool perf_gate_step(struct perf_gate *gate,
 
 	if (!old) {
 		atomic64_inc(&gate->nr_opened);
-		if (trace_open_enabled())
+		if (tracepoint_enabled(open))
 			perf_gate_trace(trigger, gate->event, true);
 		return true;
 	}
 
-	if (!new && trace_close_enabled())
+	if (!new && tracepoint_enabled(close))
 		perf_gate_trace(trigger, gate->event, false);
 
 	return !new;
+}
+
+/* With @simple, counts and times of the core's own events are right here. */
+static __always_inline void
+perf_gate_fire_links(struct perf_event *event, unsigned int pass, bool direct,
+		     bool simple)
+{
+	/* One instant for all targets, which share its context. */
+	u64 time = perf_event_ctx_time(event);
+	struct list_head *links = &event->gate->links;
+	struct perf_gate_link *link;
+	struct perf_gate *target;
+
+	list_for_each_entry_rcu(link, links, node) {
+		target = link->target;
+		if (!(READ_ONCE(link->pass) & pass) ||
+		    !perf_gate_step(target, event, READ_ONCE(link->role)))
+			continue;
+
+		if (simple && likely(target->counts_by_core)) {
+			perf_gate_move(target, target->event, time, false);
+			perf_gate_update_userpage(target, target->event);
+		} else {
+			perf_gate_kick(target, event, direct, time);
+		}
+	}
+}
+
+/*
+ * One that is merely inactive fires: a tracepoint may be delivered to a task that
+ * is not running, under the lock of its context. Not so if its group is disabled.
+ */
+static bool perf_gate_may_fire(struct perf_event *event)
+{
+	return event->state >= PERF_EVENT_STATE_INACTIVE &&
+	       event->group_leader->state >= PERF_EVENT_STATE_INACTIVE;
+}
+
+/* Out of line, to leave its registers to those who interrupt nobody. */
+static noinline void perf_gate_fire_held(struct perf_event *event, unsigned int pass)
+{
+	perf_gate_fire_links(event, pass, false, false);
 }
 
 /**
@@ -345,44 +406,26 @@ static __always_inline bool perf_gate_step(struct perf_gate *gate,
  * @event:	The event, which need not be a trigger
  * @pass:	PERF_GATE_BEFORE, PERF_GATE_AFTER or both
  *
- * An event that is disabled or whose own gate is closed does not fire. One that
- * is merely inactive does: a tracepoint may be delivered to a task that is not
- * running, under the lock of its context.
+ * An event that is disabled or whose own gate is closed does not fire.
  *
  * Context: Any, with preemption disabled. Takes no locks. Interrupts are off
  *          for at most PERF_GATE_MAX_LINKS reads of a PMU.
  */
 void __perf_gate_fire(struct perf_event *event, unsigned int pass)
 {
-	struct perf_gate *gate = event->gate, *target;
 	bool direct = !irqs_disabled();
-	struct perf_gate_link *link;
-	unsigned int held;
-	u64 time;
 
 	guard(irqsave)();
 	guard(rcu)();
-	held = this_cpu_read(perf_gate_held);
 
-	if (event->state < PERF_EVENT_STATE_INACTIVE || !atomic_read(&gate->depth))
+	if ((event->state != PERF_EVENT_STATE_ACTIVE && !perf_gate_may_fire(event)) ||
+	    !atomic_read(&event->gate->depth))
 		return;
 
-	/* One instant for all targets, which share its context. */
-	time = perf_event_ctx_time(event);
-
-	list_for_each_entry_rcu(link, &gate->links, node) {
-		target = link->target;
-		if (!(READ_ONCE(link->pass) & pass) ||
-		    !perf_gate_step(target, event, READ_ONCE(link->role)))
-			continue;
-
-		if (likely(target->counts_by_core && !held)) {
-			perf_gate_move(target, target->event, time, false);
-			perf_gate_update_userpage(target, target->event);
-		} else {
-			perf_gate_kick(target, event, direct, time);
-		}
-	}
+	if (unlikely(this_cpu_read(perf_gate_held)))
+		perf_gate_fire_held(event, pass);
+	else
+		perf_gate_fire_links(event, pass, direct, true);
 }
 
 /**
@@ -395,6 +438,46 @@ void __perf_gate_fire_throttled(struct perf_event *event)
 {
 	if (!event->prog || event->prog->type != BPF_PROG_TYPE_PERF_EVENT)
 		perf_gate_fire(event, PERF_GATE_BEFORE | PERF_GATE_AFTER);
+}
+
+/**
+ * __perf_gate_pmu_enable() - Enable a PMU behind firings
+ * @pmu:	The PMU, which perf_pmu_enable() has counted as enabled already
+ *
+ * Context: Interrupts off.
+ */
+void __perf_gate_pmu_enable(struct pmu *pmu)
+{
+	perf_gate_hold();
+	pmu->pmu_enable(pmu);
+	perf_gate_let_go();
+}
+
+/**
+ * __perf_gate_pmu_read() - Bring the count of an event up to date
+ * @event:	Event that is active on this CPU
+ *
+ * Context: Interrupts off.
+ */
+void __perf_gate_pmu_read(struct perf_event *event)
+{
+	perf_gate_hold();
+	event->pmu->read(event);
+	perf_gate_let_go();
+}
+
+/**
+ * __perf_gate_call_held() - Call a function that has events in motion
+ * @func:	Changes counts or times of events of this CPU
+ * @data:	For @func
+ *
+ * Context: Interrupts off.
+ */
+void __perf_gate_call_held(void (*func)(void *), void *data)
+{
+	perf_gate_hold();
+	func(data);
+	perf_gate_let_go();
 }
 
 /**
@@ -423,7 +506,6 @@ int __perf_gate_sched_in(struct perf_event *event)
 		gate->stopped = perf_gate_wants_stop(gate);
 		barrier();
 	} while (gate->stopped != perf_gate_wants_stop(gate));
-	gate->was_closed |= gate->stopped;
 	if (gate->aux)
 		event->hw.aux_paused = gate->stopped;
 
@@ -479,23 +561,6 @@ bool __perf_gate_aux_pause(struct perf_event *event, bool pause)
 	return true;
 }
 
-/**
- * __perf_gate_skips_tick() - The rate of an event cannot be told from this tick
- * @event:	Event in frequency mode that has a gate
- *
- * Context: CPU of the event, perf_event_context::lock held, PMU disabled.
- * Return: True if it was stopped since the last call, if only for a while.
- */
-bool __perf_gate_skips_tick(struct perf_event *event)
-{
-	struct perf_gate *gate = event->gate;
-	bool was_closed = gate->was_closed;
-
-	gate->was_closed = gate->stops && gate->stopped;
-
-	return was_closed;
-}
-
 static void __perf_gate_set(struct perf_event *event,
 			    struct perf_cpu_context *cpuctx,
 			    struct perf_event_context *ctx, void *info)
@@ -524,7 +589,8 @@ static bool perf_gate_is_dead(struct perf_event *event)
 		       lockdep_is_held(&event->parent->child_mutex) :
 		       lockdep_is_held(&event->ctx->mutex));
 
-	return event->state <= PERF_EVENT_STATE_EXIT;
+	/* Its CPU schedules it in and out meanwhile, and no more than that. */
+	return READ_ONCE(event->state) <= PERF_EVENT_STATE_EXIT;
 }
 
 /**
@@ -549,12 +615,15 @@ static void perf_gate_zero(struct perf_event *event)
 	struct perf_gate *gate = event->gate;
 	struct perf_gate_acct acct;
 
-	/* A firing that interrupts this leaves the account alone. */
+	/*
+	 * A firing that interrupts this leaves the account alone, and a reader
+	 * finds one value or the other: the total stays, only the account tells
+	 * that none of it is inside.
+	 */
 	gate->busy = true;
 	barrier();
 	acct = gate->acct[0];
-	acct.count = 0;
-	local64_set(&event->count, 0);
+	acct.count = acct.open ? local64_read(&event->count) : 0;
 	perf_gate_publish(gate, acct);
 	barrier();
 	gate->busy = false;

@@ -63,7 +63,8 @@ struct perf_gate_acct {
  * @aux:	As target: it is an AUX area event
  * @aux_request: As target: it was paused by attr.aux_pause or aux_start_paused
  * @stopped:	As target: the state of the PMU that @stops is about
- * @was_closed:	As target: @stopped at any time since the last timer tick
+ * @freq_time:	As target: time inside at the last timer tick that adapted the
+ *		period
  * @busy:	As target: perf_gate_move() is at work on the event's CPU
  * @steering:	As target: perf_gate_steer() is at work on the event's CPU
  * @pins:	Counted in perf_event_context::nr_no_switch_fast, because state of
@@ -94,13 +95,13 @@ struct perf_gate {
 	bool			aux;
 	bool			aux_request;
 	bool			stopped;
-	bool			was_closed;
 	bool			busy;
 	bool			steering;
 	bool			pins;
 	atomic_t		depth;
 	seqcount_latch_t	latch;
 	struct perf_gate_acct	acct[2];
+	u64			freq_time;
 	atomic64_t		nr_opened;
 	atomic64_t		child_running;
 	atomic64_t		child_opened;
@@ -197,7 +198,6 @@ static inline bool perf_gate_is_bpf_output(struct perf_event *event)
 #ifdef CONFIG_PERF_EVENTS_GATE
 
 extern struct static_key_false_deferred perf_gate_key;
-DECLARE_PER_CPU(unsigned int, perf_gate_held);
 
 /* An event whose group leader is off is not active, so its own state will do. */
 static __always_inline u64 perf_gate_running(struct perf_event *event, u64 time)
@@ -215,13 +215,16 @@ void __perf_gate_fire_throttled(struct perf_event *event);
 int __perf_gate_sched_in(struct perf_event *event);
 void __perf_gate_pmu_start(struct perf_event *event, int flags);
 bool __perf_gate_aux_pause(struct perf_event *event, bool pause);
-bool __perf_gate_skips_tick(struct perf_event *event);
 void __perf_gate_reset(struct perf_event *event);
+void __perf_gate_pmu_enable(struct pmu *pmu);
+void __perf_gate_pmu_read(struct perf_event *event);
+void __perf_gate_call_held(void (*func)(void *), void *data);
 void perf_gate_set(struct perf_gate *gate, bool open);
 void perf_gate_work(struct irq_work *work);
 
 /* gate_read.c */
 u64 __perf_gate_count(struct perf_event *event);
+u64 __perf_gate_tick_span(struct perf_event *event);
 int perf_gate_add_values(struct perf_event *event, u64 read_format, u64 running,
 			 bool self, u64 *values);
 int perf_gate_values(struct perf_event *event, u64 read_format, u64 running,
@@ -265,10 +268,19 @@ void perf_gate_link_children(struct list_head *spares, unsigned int role);
 void __perf_gate_set_family(struct perf_event *target, bool open);
 void perf_gate_set_family(struct perf_event *target, bool open);
 
+/*
+ * Where an NMI can fire a trigger, on x86, this does not turn true while interrupts
+ * are off here: patching the code waits for all CPUs.
+ */
+static __always_inline bool perf_gates_exist(void)
+{
+	return static_branch_unlikely(&perf_gate_key.key);
+}
+
 /* The gate of @event if it has one, at the cost of a NOP while nobody gates. */
 static __always_inline struct perf_gate *perf_gate_of(struct perf_event *event)
 {
-	if (!static_branch_unlikely(&perf_gate_key.key))
+	if (!perf_gates_exist())
 		return NULL;
 
 	return READ_ONCE(event->gate);
@@ -280,14 +292,14 @@ perf_gate_fire(struct perf_event *event, unsigned int pass)
 {
 	struct perf_gate *gate = perf_gate_of(event);
 
-	if (gate && !list_empty(&gate->links))
+	if (gate && READ_ONCE(gate->nr_links))
 		__perf_gate_fire(event, pass);
 }
 
 /* It did not get as far as asking a BPF program, so with one it does not fire. */
 static __always_inline void perf_gate_fire_throttled(struct perf_event *event)
 {
-	if (static_branch_unlikely(&perf_gate_key.key))
+	if (perf_gates_exist())
 		__perf_gate_fire_throttled(event);
 }
 
@@ -319,56 +331,51 @@ static __always_inline int perf_gate_sched_in(struct perf_event *event)
 /* Start @event, unless its gate keeps it stopped whatever it was stopped for. */
 static __always_inline void perf_gate_pmu_start(struct perf_event *event, int flags)
 {
-	if (static_branch_unlikely(&perf_gate_key.key))
+	if (perf_gates_exist())
 		__perf_gate_pmu_start(event, flags);
 	else
 		event->pmu->start(event, flags);
 }
 
-static __always_inline bool perf_gate_skips_tick(struct perf_event *event)
+/* For how many ns @event has counted since the last tick, 0 if it is too early to say. */
+static __always_inline u64 perf_gate_tick_span(struct perf_event *event)
 {
-	return perf_gate_of(event) && __perf_gate_skips_tick(event);
+	return perf_gate_of(event) ? __perf_gate_tick_span(event) : TICK_NSEC;
 }
 
 /* True if the gate of @event takes care of it. */
 static __always_inline bool
 perf_gate_aux_pause(struct perf_event *event, bool pause)
 {
-	return static_branch_unlikely(&perf_gate_key.key) &&
+	return perf_gates_exist() &&
 	       __perf_gate_aux_pause(event, pause);
-}
-
-/*
- * Counts, times or counters of events on this CPU are in motion. A firing that
- * interrupts this section leaves its targets to irq_work. Give the result to
- * perf_gate_let_go(): the key may change in between.
- */
-static __always_inline bool perf_gate_hold(void)
-{
-	if (!static_branch_unlikely(&perf_gate_key.key))
-		return false;
-
-	this_cpu_inc(perf_gate_held);
-	barrier();
-	return true;
-}
-
-static __always_inline void perf_gate_let_go(bool held)
-{
-	if (!held)
-		return;
-
-	barrier();
-	this_cpu_dec(perf_gate_held);
 }
 
 /* @pmu is to run, and a firing must not take it for running before it does. */
 static __always_inline void perf_gate_pmu_enable(struct pmu *pmu)
 {
-	bool held = perf_gate_hold();
+	if (perf_gates_exist())
+		__perf_gate_pmu_enable(pmu);
+	else
+		pmu->pmu_enable(pmu);
+}
 
-	pmu->pmu_enable(pmu);
-	perf_gate_let_go(held);
+/* Bring the count of @event, which is active, up to date. */
+static __always_inline void perf_gate_pmu_read(struct perf_event *event)
+{
+	if (perf_gates_exist())
+		__perf_gate_pmu_read(event);
+	else
+		event->pmu->read(event);
+}
+
+/* Call @func, which has the events of this CPU in motion. */
+static __always_inline void perf_gate_call_held(void (*func)(void *), void *data)
+{
+	if (perf_gates_exist())
+		__perf_gate_call_held(func, data);
+	else
+		func(data);
 }
 
 static __always_inline u64 perf_gate_count(struct perf_event *event)
@@ -416,7 +423,7 @@ static inline int perf_gate_inherit(struct perf_event *child,
 /* All events of the new context @ctx are there. */
 static inline int perf_gate_inherit_links(struct perf_event_context *ctx)
 {
-	if (!ctx || !static_branch_unlikely(&perf_gate_key.key))
+	if (!ctx || !perf_gates_exist())
 		return 0;
 
 	return __perf_gate_inherit_links(ctx);
@@ -449,13 +456,14 @@ static inline void perf_gate_fire_throttled(struct perf_event *event) { }
 static inline bool perf_gate_closed(struct perf_event *event) { return false; }
 static inline bool perf_gate_hides_index(struct perf_event *event) { return false; }
 static inline int perf_gate_sched_in(struct perf_event *event) { return PERF_EF_START; }
-static inline bool perf_gate_hold(void) { return false; }
-static inline void perf_gate_let_go(bool held) { }
-static inline bool perf_gate_skips_tick(struct perf_event *event) { return false; }
+static inline bool perf_gates_exist(void) { return false; }
+static inline u64 perf_gate_tick_span(struct perf_event *event) { return TICK_NSEC; }
 static inline void perf_gate_list_add(struct perf_event *event) { }
 static inline void perf_gate_list_del(struct perf_event *event) { }
 static inline void perf_gate_sync_child(struct perf_event *child) { }
 static inline void perf_gate_pmu_enable(struct pmu *pmu) { pmu->pmu_enable(pmu); }
+static inline void perf_gate_pmu_read(struct perf_event *event) { event->pmu->read(event); }
+static inline void perf_gate_call_held(void (*func)(void *), void *data) { func(data); }
 static inline bool perf_gate_reset(struct perf_event *event) { return false; }
 static inline int perf_gate_init(struct perf_event *event) { return 0; }
 static inline void perf_gate_release(struct perf_event *event) { }

@@ -102,7 +102,7 @@ static void perf_gate_pin_function(struct perf_event *event,
 void perf_gate_pin(struct perf_event *event)
 {
 	if ((event->attr.inherit || has_aux(event)) &&
-	    event->state > PERF_EVENT_STATE_EXIT)
+	    READ_ONCE(event->state) > PERF_EVENT_STATE_EXIT)
 		event_function_call(event, perf_gate_pin_function, NULL);
 }
 

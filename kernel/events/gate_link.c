@@ -77,7 +77,7 @@ void perf_gate_unlink(struct perf_gate_link *link, unsigned int roles)
 
 	/* Whoever is walking over it may still fire it. */
 	list_del_rcu(&link->node);
-	link->trigger->nr_links--;
+	WRITE_ONCE(link->trigger->nr_links, link->trigger->nr_links - 1);
 	kfree_rcu(link, rcu);
 }
 
@@ -142,7 +142,7 @@ unsigned int perf_gate_unlink_trigger(struct perf_gate *trigger,
 
 		perf_gate_unlink(link, role);
 		if (targets && !target->starter && !target->stopper &&
-		    target->event->state != PERF_EVENT_STATE_DEAD)
+		    READ_ONCE(target->event->state) != PERF_EVENT_STATE_DEAD)
 			targets[n++] = target;
 	}
 
@@ -236,17 +236,20 @@ static bool perf_gate_can_fire(struct perf_event *event)
 
 /*
  * Nothing is left that the link could serve. Clones exchange their contexts, so
- * that the task of an event may be gone while those inherited from it live.
+ * that the task of an event may be gone while those inherited from it live. The
+ * event's CPU changes the states meanwhile, but with the mutex of the context
+ * held no event passes PERF_EVENT_STATE_EXIT.
  */
 static bool perf_gate_is_over(struct perf_event *trigger,
 			      struct perf_event *target)
 {
 	if (READ_ONCE(trigger->ctx->task) != TASK_TOMBSTONE &&
-	    trigger->state > PERF_EVENT_STATE_EXIT &&
-	    target->state > PERF_EVENT_STATE_EXIT)
+	    READ_ONCE(trigger->state) > PERF_EVENT_STATE_EXIT &&
+	    READ_ONCE(target->state) > PERF_EVENT_STATE_EXIT)
 		return false;
 
-	if (!target->attr.inherit || target->state == PERF_EVENT_STATE_DEAD)
+	if (!target->attr.inherit ||
+	    READ_ONCE(target->state) == PERF_EVENT_STATE_DEAD)
 		return true;
 
 	guard(mutex)(&target->child_mutex);
@@ -374,7 +377,7 @@ void perf_gate_make_link(struct perf_gate *trigger, struct perf_gate *target,
 	link->target = target;
 	perf_gate_set_role(link, role);
 	*slot = link;
-	trigger->nr_links++;
+	WRITE_ONCE(trigger->nr_links, trigger->nr_links + 1);
 	list_add_tail_rcu(&link->node, &trigger->links);
 }
 

@@ -70,6 +70,29 @@ static u64 perf_gate_time(struct perf_event *event)
 }
 
 /**
+ * __perf_gate_tick_span() - The time that the rate of an event can be told from
+ * @event:	Event in frequency mode that has a gate
+ *
+ * Windows may be far shorter than a tick, so their time is added up first.
+ *
+ * Context: CPU of the event, perf_event_context::lock held.
+ * Return: ns inside of the windows since the last call that returned some, or 0
+ *         if they are too few.
+ */
+u64 __perf_gate_tick_span(struct perf_event *event)
+{
+	struct perf_gate *gate = event->gate;
+	u64 time = perf_gate_time(event);
+	u64 span = time - gate->freq_time;
+
+	if ((s64)span < TICK_NSEC / 16)
+		return 0;
+	gate->freq_time = time;
+
+	return span;
+}
+
+/**
  * perf_gate_add_values() - Add what read(2) and samples tell about a gate
  * @event:		The event, which need not have a gate
  * @read_format:	PERF_FORMAT_GATE_TIME, PERF_FORMAT_GATE_COUNT or both

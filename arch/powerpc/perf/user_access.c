@@ -64,7 +64,6 @@ enum {
 
 static int sysctl_perf_user_access = USER_ACCESS_OWN;
 
-static struct pmu *power_pmu;
 static void (*power_apply)(void *unused);
 static bool power_revocable;
 
@@ -73,11 +72,14 @@ static bool power_revocable;
  * and with a counter, and how to get from the timebase to the clock.
  */
 static struct power_user_page {
+	struct pmu *pmu;
 	u64 caps[2];
+	u64 cap_counter;
+	/* @caps, or 0 if more than time_offset changes with each update. */
+	u64 steady[2];
 	u64 zero;
 	u32 mult;
 	u16 shift;
-	bool exact;
 } power_page;
 
 /*
@@ -88,52 +90,31 @@ static struct power_user_page {
 unsigned long ppc_pmu_closed;
 EXPORT_SYMBOL_GPL(ppc_pmu_closed);
 
-static bool power_user_set_open(struct perf_event *event, bool open)
-{
-	struct hw_perf_event *hwc = &event->hw;
-
-	if (open == !!(hwc->flags & POWER_EVENT_USER_OPEN))
-		return false;
-	hwc->flags ^= POWER_EVENT_USER_OPEN;
-	/* Without a counter yet, it is published when it gets one. */
-	return hwc->idx;
-}
-
 /**
  * power_user_access() - Decide on user space access to the counters
  * @events:	All events on the PMU of this CPU, none for event based branches
  * @nr:		Their number
- * @grant:	Set to what to write to MMCR0 and what else to do, if that is not
- *		what it says already: all closed
  *
- * Needs to be called only if one of the events may be, or was, open.
+ * Needs to be called only if one of the events may be open.
  *
  * Context: Interrupts and the PMU of this CPU are disabled.
+ * Return: Whether the counters are to be open.
  */
-void power_user_access(struct perf_event **events, int nr,
-		       struct power_user_grant *grant)
+bool power_user_access(struct perf_event **events, int nr)
 {
 	int mode = READ_ONCE(sysctl_perf_user_access);
-	bool shared = false, open = false;
+	bool wanted = false;
 	int i;
 
+	if (mode == USER_ACCESS_NEVER)
+		return false;
 	for (i = 0; i < nr; i++) {
-		struct perf_event *event = events[i];
-
-		shared |= !(event->attach_state & PERF_ATTACH_TASK);
-		open |= power_user_wanted(event);
+		if (mode == USER_ACCESS_OWN &&
+		    !(events[i]->attach_state & PERF_ATTACH_TASK))
+			return false;
+		wanted |= power_user_wanted(events[i]);
 	}
-	if (mode == USER_ACCESS_NEVER || (mode == USER_ACCESS_OWN && shared))
-		open = false;
-
-	for (i = 0; i < nr; i++) {
-		grant->publish |= power_user_set_open(events[i], open &&
-						      power_user_wanted(events[i]));
-	}
-	if (open) {
-		grant->open = true;
-		grant->pmcc = 0;
-	}
+	return wanted;
 }
 
 /**
@@ -185,34 +166,34 @@ static u64 power_clock_zero(void)
 	       mul_u64_u32_shr(tb, power_page.mult, power_page.shift);
 }
 
-static __always_inline void
-power_update_userpage(struct perf_event *event,
-		      struct perf_event_mmap_page *userpg, u64 now, u64 zero)
+/* 32-bit processors have other registers than readers know. */
+static __always_inline bool
+power_user_counter(const struct power_user_page *page, struct perf_event *event)
+{
+	return IS_ENABLED(CONFIG_PPC64) && event->pmu == page->pmu &&
+	       event->hw.flags & PERF_EVENT_FLAG_USER_READ_CNT;
+}
+
+static noinline void
+power_fill_userpage(struct perf_event *event, struct perf_event_mmap_page *userpg,
+		    u64 now, bool counter)
 {
 	const struct power_user_page *page = &power_page;
-	bool counter = event->pmu == power_pmu &&
-		       event->hw.flags & PERF_EVENT_FLAG_USER_READ_CNT &&
-		       READ_ONCE(sysctl_perf_user_access) != USER_ACCESS_NEVER;
+	u64 caps = READ_ONCE(page->caps[counter]);
+	u64 zero = page->zero;
 
-	/* One address and one store of all bits: each context switch does this. */
-	OPTIMIZER_HIDE_VAR(page);
-	userpg->capabilities = page->caps[counter];
-	userpg->pmc_width = counter ? 64 : 0;
+	/* What 32 bits of the scale lose must not add up since boot. */
+	if (!page->steady[0])
+		zero = power_clock_zero();
+	userpg->pmc_width = caps & page->cap_counter ? 64 : 0;
 	userpg->time_mult = page->mult;
 	userpg->time_shift = page->shift;
 	userpg->time_offset = zero - now;
 	userpg->time_zero = zero;
+	userpg->capabilities = caps;
 	/* Samples of another clock cannot be compared with the timebase. */
-	if (unlikely(event->attr.use_clockid))
+	if (event->attr.use_clockid)
 		userpg->cap_user_time_zero = 0;
-}
-
-/* What 32 bits of the scale lose must not add up since boot. */
-static noinline void
-power_update_userpage_inexact(struct perf_event *event,
-			      struct perf_event_mmap_page *userpg, u64 now)
-{
-	power_update_userpage(event, userpg, now, power_clock_zero());
 }
 
 /**
@@ -231,10 +212,17 @@ power_update_userpage_inexact(struct perf_event *event,
 void arch_perf_update_userpage(struct perf_event *event,
 			       struct perf_event_mmap_page *userpg, u64 now)
 {
-	if (likely(power_page.exact))
-		power_update_userpage(event, userpg, now, power_page.zero);
+	const struct power_user_page *page = &power_page;
+	bool counter;
+
+	/* One address for all of it: each context switch does this. */
+	OPTIMIZER_HIDE_VAR(page);
+	counter = power_user_counter(page, event);
+	/* The capabilities were stored last, with all that they speak of. */
+	if (likely(userpg->capabilities == READ_ONCE(page->steady[counter])))
+		userpg->time_offset = page->zero - now;
 	else
-		power_update_userpage_inexact(event, userpg, now);
+		power_fill_userpage(event, userpg, now, counter);
 }
 
 #ifdef CONFIG_PPC_BOOK3S_64
@@ -285,12 +273,19 @@ bool ppc_emulate_user_pmc_read(struct pt_regs *regs)
 }
 #endif /* CONFIG_PPC_BOOK3S_64 */
 
-static void power_user_access_update_closed(void)
+/* What the sysctl changes, apart from what is on a PMU */
+static void power_user_access_update(void)
 {
-	bool close = power_revocable &&
-		     sysctl_perf_user_access != USER_ACCESS_ALWAYS;
+	struct power_user_page *page = &power_page;
+	int mode = sysctl_perf_user_access;
+	bool close = power_revocable && mode != USER_ACCESS_ALWAYS;
+	u64 caps = page->caps[false];
 
 	WRITE_ONCE(ppc_pmu_closed, close ? MMCR0_PMCC_CLOSED : 0);
+	if (mode != USER_ACCESS_NEVER)
+		caps |= page->cap_counter;
+	WRITE_ONCE(page->caps[true], caps);
+	WRITE_ONCE(page->steady[true], page->steady[false] ? caps : 0);
 }
 
 static int power_user_access_handler(const struct ctl_table *table, int write,
@@ -303,7 +298,7 @@ static int power_user_access_handler(const struct ctl_table *table, int write,
 	ret = proc_dointvec_minmax(table, write, buffer, lenp, ppos);
 	if (!ret && write) {
 		guard(cpus_read_lock)();
-		power_user_access_update_closed();
+		power_user_access_update();
 		on_each_cpu(power_apply, NULL, 1);
 	}
 	return ret;
@@ -343,10 +338,10 @@ static int power_user_access_online(unsigned int cpu)
 void power_user_access_init(struct pmu *pmu, void (*apply)(void *unused),
 			    bool revocable)
 {
-	power_pmu = pmu;
+	power_page.pmu = pmu;
 	power_apply = apply;
 	power_revocable = revocable;
-	power_user_access_update_closed();
+	power_user_access_update();
 }
 
 static void __init power_user_init_caps(void)
@@ -359,7 +354,7 @@ static void __init power_user_init_caps(void)
 
 	power_page.caps[false] = page.capabilities;
 	page.cap_user_rdpmc = 1;
-	power_page.caps[true] = page.capabilities;
+	power_page.cap_counter = page.capabilities & ~power_page.caps[false];
 }
 
 static int __init power_user_access_late_init(void)
@@ -367,10 +362,11 @@ static int __init power_user_access_late_init(void)
 	int ret;
 
 	power_user_init_caps();
-	power_page.exact = sched_clock_tb_scale(&power_page.mult,
-						&power_page.shift);
+	if (sched_clock_tb_scale(&power_page.mult, &power_page.shift))
+		power_page.steady[false] = power_page.caps[false];
 	power_page.zero = power_clock_zero();
-	if (!power_pmu)
+	power_user_access_update();
+	if (!power_page.pmu)
 		return 0;
 
 	/* The setup of a processor closes what the sysctl may have opened. */

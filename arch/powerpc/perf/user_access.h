@@ -8,14 +8,8 @@
 #include <linux/perf_event.h>
 #include <linux/types.h>
 
-/*
- * Of perf_event::hw.flags: the counter of this event is open to its task, so
- * that the user page may say which one it is. Changed on the event's CPU with
- * the PMU disabled.
- */
-#define POWER_EVENT_USER_OPEN	0x00000001
-/* And this: cpu_hw_events::n_user includes it. */
-#define POWER_EVENT_USER_COUNTED	0x00000002
+/* Of perf_event::hw.flags: cpu_hw_events::n_user includes this event. */
+#define POWER_EVENT_USER_COUNTED	0x00000001
 
 /**
  * power_user_wanted() - Does the event's task read the counter by itself?
@@ -30,21 +24,7 @@ static inline bool power_user_wanted(struct perf_event *event)
 	       atomic_read(&event->mmap_count);
 }
 
-/**
- * struct power_user_grant - what user programs may do until the PMU changes
- * @pmcc:	Bits of MMCR0[PMCC], 0 where the processor has none
- * @open:	An event is open to its task
- * @publish:	An event that keeps its counter was opened or closed, and its
- *		user page does not know yet
- */
-struct power_user_grant {
-	unsigned long pmcc;
-	bool open;
-	bool publish;
-};
-
-void power_user_access(struct perf_event **events, int nr,
-		       struct power_user_grant *grant);
+bool power_user_access(struct perf_event **events, int nr);
 void power_user_access_init_event(struct perf_event *event);
 void power_user_access_mapped(struct perf_event *event, struct mm_struct *mm);
 void power_user_access_init(struct pmu *pmu, void (*apply)(void *unused),

@@ -99,7 +99,7 @@ static void pmusim_clock_in(struct pmusim_cpu *c, int idx)
 	struct pmusim_event *pe = to_pmusim_event(c->event[idx]);
 	u64 old, now;
 
-	if (pe->source != PMUSIM_SOURCE_CLOCK || !test_bit(idx, &c->started))
+	if (pe->source != PMUSIM_SOURCE_CLOCK)
 		return;
 
 	/* What an NMI has counted in between is not counted again. */
@@ -183,6 +183,15 @@ bool pmusim_set_period(struct perf_event *event)
 	return ended;
 }
 
+/* Is there an overflow that somebody has to be told of? */
+static bool pmusim_overflowed(struct pmusim_cpu *c, struct perf_event *event)
+{
+	struct pmusim_event *pe = to_pmusim_event(event);
+	u64 reg = local64_read(&c->reg[event->hw.idx]);
+
+	return pe->owed || !(pe->skid_left || reg & BIT_ULL(pe->width - 1));
+}
+
 /**
  * pmusim_arm() - Start the timer of an event that needs one
  * @event:	An event on a counter of this CPU
@@ -209,6 +218,9 @@ void pmusim_arm(struct perf_event *event)
 	if (pe->source == PMUSIM_SOURCE_CLOCK) {
 		reg = local64_read(&c->reg[event->hw.idx]);
 		delay = max(pmusim_mask(pe) - reg + 1, PMUSIM_MIN_CLOCK_NS);
+		/* It was stopped before its overflow was handled. */
+		if (pmusim_overflowed(c, event))
+			delay = PMUSIM_MIN_CLOCK_NS;
 	} else if (hrtimer_active(&pe->timer)) {
 		/* It goes on as it did. */
 		return;
@@ -236,6 +248,8 @@ enum hrtimer_restart pmusim_timer_fn(struct hrtimer *timer)
 
 	if (pe->source == PMUSIM_SOURCE_CLOCK) {
 		pmusim_clock_in(c, idx);
+		if (pmusim_overflowed(c, pe->event))
+			pmusim_raise(c, idx);
 		/* If there was an overflow, who handles it starts the timer. */
 		if (!test_bit(idx, &c->pending) && !hrtimer_is_queued(timer))
 			pmusim_arm(pe->event);
@@ -275,7 +289,8 @@ void pmusim_start(struct perf_event *event, int flags)
 	set_bit(hwc->idx, &c->started);
 	pmusim_arm(event);
 	perf_event_update_userpage(event);
-	if (pe->owed || !(local64_read(&c->reg[hwc->idx]) & BIT_ULL(pe->width - 1)))
+	/* A clock has its timer. Who starts it again and again shall not get stuck. */
+	if (pe->source != PMUSIM_SOURCE_CLOCK && pmusim_overflowed(c, event))
 		pmusim_raise(c, hwc->idx);
 }
 
@@ -294,8 +309,9 @@ void pmusim_stop(struct perf_event *event, int flags)
 
 	pmusim_log(event->pmu, event, PMUSIM_OP_STOP, flags, 0);
 	if (!(hwc->state & PERF_HES_STOPPED)) {
-		pmusim_clock_in(c, hwc->idx);
+		/* An overflow that it comes to now is one of the next start. */
 		clear_bit(hwc->idx, &c->started);
+		pmusim_clock_in(c, hwc->idx);
 		/* It may be the timer that has called this. */
 		if (!in_nmi())
 			hrtimer_try_to_cancel(&pe->timer);
@@ -319,10 +335,13 @@ void pmusim_stop(struct perf_event *event, int flags)
  */
 void pmusim_read(struct perf_event *event)
 {
+	struct pmusim_cpu *c = pmusim_this_cpu(event);
+
 	pmusim_log(event->pmu, event, PMUSIM_OP_READ, 0, 0);
 	/* Whom this NMI interrupted has brought the count up to date before. */
 	if (event->hw.state & PERF_HES_UPTODATE || to_pmusim_event(event)->busy)
 		return;
-	pmusim_clock_in(pmusim_this_cpu(event), event->hw.idx);
+	if (test_bit(event->hw.idx, &c->started))
+		pmusim_clock_in(c, event->hw.idx);
 	pmusim_update(event);
 }

@@ -20,12 +20,9 @@
 #include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdnoreturn.h>
 #include <sys/types.h>
 
-#define ARRAY_SIZE(array)		(sizeof(array) / sizeof((array)[0]))
-#define __format(text, arguments)	__attribute__(( \
-	__format__(__printf__, text, arguments)))
+#include "../lib/report.h"
 
 /* What read(2) gives with the read_format of event_attr(). */
 struct reading {
@@ -77,13 +74,10 @@ struct program {
 	int socket;
 };
 
-/* Say why there is no report, and exit. */
-noreturn void die(const char *format, ...) __format(1, 2);
-
 /* events.c */
 struct perf_event_attr event_attr(__u32 type, __u64 config);
 __u64 tracepoint(const char *name);
-int event_try_open(struct perf_event_attr *attr, pid_t pid);
+int event_try_open(struct perf_event_attr *attr, pid_t pid, int leader);
 int event_open(struct perf_event_attr *attr, pid_t pid);
 struct reading event_read(int fd);
 void set_starter(int trigger, int target);

@@ -38,15 +38,15 @@ __u64 tracepoint(const char *name)
 	return id;
 }
 
-int event_try_open(struct perf_event_attr *attr, pid_t pid)
+int event_try_open(struct perf_event_attr *attr, pid_t pid, int leader)
 {
-	return syscall(SYS_perf_event_open, attr, pid, -1, -1,
+	return syscall(SYS_perf_event_open, attr, pid, -1, leader,
 		       PERF_FLAG_FD_CLOEXEC);
 }
 
 int event_open(struct perf_event_attr *attr, pid_t pid)
 {
-	int fd = event_try_open(attr, pid);
+	int fd = event_try_open(attr, pid, -1);
 
 	if (fd < 0)
 		die("perf_event_open, type %u, config %llu: %s", attr->type,

@@ -83,6 +83,7 @@ static void pfm_forget_overflows(struct pfm_context *ctx)
 		bitmap_zero(set->povfl, PFM_MAX_REGS);
 		bitmap_zero(set->reset_pend, PFM_MAX_REGS);
 		bitmap_zero(set->late, PFM_MAX_REGS);
+		bitmap_zero(set->retime, PFM_MAX_REGS);
 		for_each_set_bit(num, set->used, PFM_MAX_REGS)
 			set->regs[num]->left = set->regs[num]->switch_cnt;
 	}
@@ -155,9 +156,14 @@ int pfm_load(struct pfm_context *ctx, struct task_struct *task, int cpu, u16 id)
  */
 void pfm_unload(struct pfm_context *ctx)
 {
-	if (ctx->state == PFM_UNLOADED)
+	if (pfm_state(ctx) == PFM_UNLOADED)
 		return;
 	pfm_halt(ctx);
+	/* A thread that has not got to it yet shall not wait for others. */
+	if (ctx->task && task_work_cancel(ctx->task, &ctx->block_work)) {
+		clear_bit(0, &ctx->block_queued);
+		refcount_dec(&ctx->ref);
+	}
 	pfm_target_put(ctx);
 	pfm_groups_release(ctx);
 }
@@ -177,7 +183,7 @@ void __perfmon_exit_task(struct task_struct *task)
 		return;
 
 	mutex_lock(&ctx->mutex);
-	if (ctx->task == task && ctx->state != PFM_UNLOADED) {
+	if (ctx->task == task && pfm_state(ctx) != PFM_UNLOADED) {
 		pfm_unload(ctx);
 		if (!ctx->self)
 			pfm_msg_end(ctx);
@@ -197,7 +203,7 @@ void __perfmon_exit_task(struct task_struct *task)
 void pfm_lock(struct pfm_context *ctx)
 {
 	mutex_lock(&ctx->mutex);
-	if (READ_ONCE(ctx->dead) && ctx->state != PFM_UNLOADED) {
+	if (READ_ONCE(ctx->dead) && pfm_state(ctx) != PFM_UNLOADED) {
 		pfm_unload(ctx);
 		pfm_msg_end(ctx);
 	}
@@ -240,7 +246,7 @@ static int pfm_cpu_offline(unsigned int cpu)
 	list_for_each_entry(ctx, &pfm_cpu_list, cpu_node) {
 		if (ctx->cpu != cpu)
 			continue;
-		if (ctx->state != PFM_UNLOADED)
+		if (pfm_state(ctx) != PFM_UNLOADED)
 			pfm_stop_dead(ctx);
 		WRITE_ONCE(ctx->dead, true);
 		refcount_inc(&ctx->ref);

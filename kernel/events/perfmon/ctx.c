@@ -22,6 +22,7 @@
 #include <linux/pid_namespace.h>
 #include <linux/poll.h>
 #include <linux/random.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/fs.h>
 
@@ -104,6 +105,29 @@ void pfm_wake(struct irq_work *work)
 	kill_fasync(&ctx->fasync, SIGIO, POLL_IN);
 }
 
+static bool pfm_block_is_over(const struct pfm_context *ctx)
+{
+	return !READ_ONCE(ctx->blocked) || READ_ONCE(ctx->task) != current;
+}
+
+static void pfm_block_wait(struct pfm_context *ctx)
+{
+	while (wait_event_freezable(ctx->block_wait, pfm_block_is_over(ctx)) &&
+	       !task_sigpending(current)) {
+		/* What looked like a signal is work that somebody has for it. */
+		clear_notify_signal();
+		task_work_run();
+	}
+}
+
+/* What would have let the target wait found the work on its way to its last one. */
+static void pfm_block_target(struct pfm_context *ctx)
+{
+	guard(mutex)(&ctx->mutex);
+	if (ctx->task && ctx->task != current && READ_ONCE(ctx->blocked))
+		pfm_post_block(ctx);
+}
+
 /**
  * pfm_block() - Let the target wait for a restart
  * @head:	pfm_context::block_work
@@ -116,9 +140,12 @@ void pfm_block(struct callback_head *head)
 	struct pfm_context *ctx = container_of(head, struct pfm_context, block_work);
 
 	clear_bit(0, &ctx->block_queued);
+	/* It was about to block when the context went to another thread. */
+	if (READ_ONCE(ctx->task) != current)
+		pfm_block_target(ctx);
 	/* No signal reaches a thread that exits. */
-	if (!(current->flags & PF_EXITING))
-		wait_event_freezable(ctx->block_wait, !READ_ONCE(ctx->blocked));
+	else if (!(current->flags & PF_EXITING))
+		pfm_block_wait(ctx);
 	pfm_ctx_put(ctx);
 }
 

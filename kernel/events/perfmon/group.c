@@ -38,7 +38,39 @@ static void pfm_group_release(struct pfm_group *group)
 
 static bool pfm_reg_interrupts(const struct pfm_reg *reg)
 {
-	return (reg->flags & PFM_REGFL_OVFL_NOTIFY) || reg->switch_cnt;
+	return (reg->flags & (PFM_REGFL_OVFL_NOTIFY | PFM_REGFL_RANDOM)) || reg->switch_cnt;
+}
+
+static struct perf_event *pfm_event_open(struct pfm_context *ctx,
+					 struct perf_event_attr *attr,
+					 struct perf_event *leader,
+					 struct pfm_reg *reg)
+{
+	struct perf_event *event;
+	int ret = 0;
+
+	event = perf_event_create_kernel_group(attr, ctx->cpu, ctx->task, leader,
+					       pfm_overflow, reg);
+	if (IS_ERR(event))
+		return event;
+
+	/*
+	 * Counters of the machine are read on a CPU of their own, which can
+	 * change. All events of a context are to be where its clock is.
+	 */
+	if (event->pmu->task_ctx_nr == perf_invalid_context)
+		ret = -EINVAL;
+	else if (attr->sample_period && (event->pmu->capabilities & PERF_PMU_CAP_NO_INTERRUPT))
+		ret = -EOPNOTSUPP;
+	if (!ret)
+		return event;
+	perf_event_release_kernel(event);
+	return ERR_PTR(ret);
+}
+
+static bool pfm_refused(const struct perf_event *event)
+{
+	return PTR_ERR(event) == -EINVAL || PTR_ERR(event) == -EOPNOTSUPP;
 }
 
 static struct perf_event *pfm_event_create(struct pfm_context *ctx,
@@ -50,13 +82,16 @@ static struct perf_event *pfm_event_create(struct pfm_context *ctx,
 
 	attr->pinned = !leader;
 	attr->disabled = !leader;
-	event = perf_event_create_kernel_group(attr, ctx->cpu, ctx->task, leader,
-					       pfm_overflow, reg);
-	/* A PMU without interrupts still counts. */
-	if (IS_ERR(event) && PTR_ERR(event) == -EOPNOTSUPP && !pfm_reg_interrupts(reg)) {
+	event = pfm_event_open(ctx, attr, leader, reg);
+	/* A PMU that knows no levels knows no guests either. */
+	if (pfm_refused(event) && ctx->pmu_type) {
+		attr->exclude_guest = 0;
+		event = pfm_event_open(ctx, attr, leader, reg);
+	}
+	/* One without interrupts still counts. */
+	if (pfm_refused(event) && !pfm_reg_interrupts(reg)) {
 		attr->sample_period = 0;
-		event = perf_event_create_kernel_group(attr, ctx->cpu, ctx->task, leader,
-						       pfm_overflow, reg);
+		event = pfm_event_open(ctx, attr, leader, reg);
 	}
 	return event;
 }
@@ -99,8 +134,8 @@ static enum pfm_kind pfm_kind_of(const struct pfm_context *ctx, unsigned int num
 		return PFM_KIND_TIMER;
 	if (perf_event_is_swevent(event))
 		return PFM_KIND_SW;
-	/* Of other PMUs than the CPU's nothing is known. */
-	if (ctx->pmu_type)
+	/* Of other PMUs than the CPU's only what they say is known. */
+	if (ctx->pmu_type && !(event->pmu->capabilities & PERF_PMU_CAP_GATE_STOP))
 		return PFM_KIND_DEFER;
 	return PFM_KIND_HW;
 }

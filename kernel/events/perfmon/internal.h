@@ -20,6 +20,9 @@
 #define PFM_MSGQ_DEPTH		8
 #define PFM_NR_SW		PERF_COUNT_SW_MAX
 
+/* hw_perf_event::interrupts of an event that perf has throttled */
+#define PFM_THROTTLED		(~0ULL)
+
 /* A period that nothing reaches */
 #define PFM_NO_PERIOD		((u64)S64_MAX)
 #define PFM_NO_TIMEOUT		BIT_ULL(62)
@@ -39,13 +42,13 @@ enum pfm_state {
 
 /* How the period of a running event is changed */
 enum pfm_kind {
-	/* From its own overflow handler too: stop(), start() */
+	/* A handler may stop() it, start() has to wait */
 	PFM_KIND_HW,
 	/* The core counts each event in software */
 	PFM_KIND_SW,
 	/* An hrtimer, which must not be cancelled in its own callback */
 	PFM_KIND_TIMER,
-	/* Not from a handler */
+	/* A handler may read() it */
 	PFM_KIND_DEFER,
 };
 
@@ -60,6 +63,7 @@ enum pfm_kind {
  * @long_reset:		value after a restart
  * @short_reset:	value after an overflow
  * @last_reset:		value after the last one of either
+ * @period:		period that the PMU shall be told, 0 if it has the right one
  * @switch_cnt:		overflows until the set is switched
  * @left:		those left in this run of the set
  * @smpl_eventid:	kept for user space
@@ -77,12 +81,31 @@ struct pfm_reg {
 	u64			long_reset;
 	u64			short_reset;
 	u64			last_reset;
+	u64			period;
 	u64			switch_cnt;
 	u64			left;
 	u64			smpl_eventid;
 	u64			random_mask;
 	DECLARE_BITMAP(reset_pmds, PFM_MAX_REGS);
 	DECLARE_BITMAP(smpl_pmds, PFM_MAX_REGS);
+};
+
+/**
+ * struct pfm_pmd_val - what pfm_read_pmds(2) needs of struct pfarg_pmd
+ * @num:	register
+ * @set:	event set
+ * @flags:	PFM_REGFL_*
+ * @value:	its value
+ * @last_reset:	what it was reset to
+ * @left:	overflows until the set is switched
+ */
+struct pfm_pmd_val {
+	u16		num;
+	u16		set;
+	u32		flags;
+	u64		value;
+	u64		last_reset;
+	u64		left;
 };
 
 /**
@@ -114,6 +137,9 @@ struct pfm_pmcs {
  * @povfl:	registers that overflowed and were not reset
  * @reset_pend:	registers that wait for their reset
  * @late:	registers whose overflow found the context busy
+ * @retime:	registers whose PMU shall be told another period
+ * @refused:	registers that no event could be had for while loaded; they
+ *		count nothing until they are written again
  * @pmcs:	control registers
  * @rcu:	an interrupted handler may still look at it
  * @regs:	data registers, by number
@@ -136,6 +162,8 @@ struct pfm_set {
 	DECLARE_BITMAP(povfl, PFM_MAX_REGS);
 	DECLARE_BITMAP(reset_pend, PFM_MAX_REGS);
 	DECLARE_BITMAP(late, PFM_MAX_REGS);
+	DECLARE_BITMAP(retime, PFM_MAX_REGS);
+	DECLARE_BITMAP(refused, PFM_MAX_REGS);
 	struct pfm_pmcs		pmcs;
 	struct rcu_head		rcu;
 	struct pfm_reg		*regs[PFM_MAX_REGS];
@@ -267,6 +295,15 @@ struct pfm_context {
 	struct rcu_head		rcu;
 };
 
+/*
+ * For who has the mutex and nothing else: an overflow makes PFM_MASKED out of
+ * PFM_LOADED at any time. All other changes are made under the mutex.
+ */
+static inline enum pfm_state pfm_state(const struct pfm_context *ctx)
+{
+	return READ_ONCE(ctx->state);
+}
+
 /* A timer of its own, if it is to overflow */
 static inline bool pfm_reg_is_clock(unsigned int num)
 {
@@ -288,10 +325,11 @@ void pfm_block(struct callback_head *head);
 /* sets.c */
 struct pfm_set *pfm_set_find(struct pfm_context *ctx, u16 id);
 int pfm_set_create(struct pfm_context *ctx, struct pfarg_setdesc *desc);
-int pfm_set_delete(struct pfm_context *ctx, const struct pfarg_setdesc *desc);
+int pfm_sets_create(struct pfm_context *ctx, void *vec, int n);
+int pfm_sets_delete(struct pfm_context *ctx, void *vec, int n);
 int pfm_sets_resolve(struct pfm_context *ctx);
 void pfm_set_free(struct pfm_set *set);
-int pfm_sets_getinfo(struct pfm_context *ctx, struct pfarg_setinfo *info, int n);
+int pfm_sets_getinfo(struct pfm_context *ctx, void *vec, int n);
 
 /* regs.c */
 const struct pfm_pmu_map *pfm_map_find(u32 pmu_type);
@@ -299,9 +337,9 @@ bool pfm_pmd_exists(const struct pfm_context *ctx, unsigned int num);
 bool pfm_pmc_exists(const struct pfm_context *ctx, unsigned int num);
 int pfm_reg_attr(const struct pfm_set *set, const struct pfm_reg *reg,
 		 struct perf_event_attr *attr);
-int pfm_pmcs_write(struct pfm_context *ctx, struct pfarg_pmc *vec, int n);
-int pfm_pmds_write(struct pfm_context *ctx, struct pfarg_pmd *vec, int n);
-int pfm_pmds_read(struct pfm_context *ctx, struct pfarg_pmd *vec, int n);
+int pfm_pmcs_write(struct pfm_context *ctx, void *arg, int n);
+int pfm_pmds_write(struct pfm_context *ctx, void *arg, int n);
+int pfm_pmds_read(struct pfm_context *ctx, struct pfm_pmd_val *vals, int n);
 
 /* group.c */
 int pfm_groups_create(struct pfm_context *ctx);
@@ -324,6 +362,7 @@ void pfm_halt(struct pfm_context *ctx);
 void pfm_stop_dead(struct pfm_context *ctx);
 void pfm_run_set(struct pfm_context *ctx, struct pfm_set *from, struct pfm_set *to);
 void pfm_account(struct pfm_context *ctx);
+void pfm_post_block(struct pfm_context *ctx);
 int pfm_start(struct pfm_context *ctx, struct pfm_set *set);
 int pfm_stop(struct pfm_context *ctx);
 int pfm_restart(struct pfm_context *ctx);
@@ -331,6 +370,7 @@ int pfm_restart(struct pfm_context *ctx);
 /* ovfl.c */
 u64 pfm_period(u64 value);
 u64 pfm_value(const struct pfm_reg *reg);
+u64 pfm_value_about(const struct pfm_reg *reg);
 u64 pfm_reset_value(const struct pfm_reg *reg, bool restart, u64 random);
 void pfm_reg_set(struct pfm_reg *reg, u64 value);
 void pfm_reset_pending(struct pfm_set *set, bool restart);

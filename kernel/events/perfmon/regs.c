@@ -108,12 +108,6 @@ static int pfm_sw_attr(unsigned int num, u32 flags, struct perf_event_attr *attr
 	return 0;
 }
 
-/* Not quite now, but from anywhere */
-static u64 pfm_value_about(const struct pfm_reg *reg)
-{
-	return reg->base + (reg->event ? local64_read(&reg->event->count) : 0);
-}
-
 /* Must the event of a register interrupt, now or later? */
 static bool pfm_reg_wraps(const struct pfm_reg *reg)
 {
@@ -142,6 +136,9 @@ int pfm_reg_attr(const struct pfm_set *set, const struct pfm_reg *reg,
 {
 	const struct pfm_context *ctx = set->ctx;
 	int ret;
+
+	if (test_bit(reg->num, set->refused))
+		return -ENOENT;
 
 	*attr = (struct perf_event_attr) {
 		.size		= sizeof(*attr),
@@ -216,7 +213,7 @@ static int pfm_pmcs_write_set(struct pfm_context *ctx, struct pfm_set *set,
 	bool changed = false;
 	int i, ret = 0;
 
-	if (ctx->state != PFM_UNLOADED) {
+	if (pfm_state(ctx) != PFM_UNLOADED) {
 		old = kmemdup(&set->pmcs, sizeof(set->pmcs), GFP_KERNEL);
 		if (!old)
 			return -ENOMEM;
@@ -250,7 +247,7 @@ static bool pfm_first_of_set(const struct pfarg_pmc *vec, int i)
 /**
  * pfm_pmcs_write() - Write control registers
  * @ctx:	The context
- * @vec:	What to write, receives flags
+ * @arg:	Array of struct pfarg_pmc: what to write, receives flags
  * @n:		How many elements
  *
  * While the context is loaded, the events of each set that changes are created
@@ -260,23 +257,24 @@ static bool pfm_first_of_set(const struct pfarg_pmc *vec, int i)
  * Context: pfm_context::mutex held. Sleeps.
  * Return: 0, -EINVAL, -EACCES, -ENOMEM, or what the PMU says.
  */
-int pfm_pmcs_write(struct pfm_context *ctx, struct pfarg_pmc *vec, int n)
+int pfm_pmcs_write(struct pfm_context *ctx, void *arg, int n)
 {
+	struct pfarg_pmc *vec = arg;
 	int i, good, ret = 0, err = 0;
 
 	for (good = 0; good < n; good++) {
-		struct pfarg_pmc *arg = &vec[good];
+		struct pfarg_pmc *pmc = &vec[good];
 		u32 flag = 0;
 
-		arg->reg_flags &= ~PFM_REGFL_RETFL_MASK;
-		if (!pfm_set_find(ctx, arg->reg_set))
+		pmc->reg_flags &= ~PFM_REGFL_RETFL_MASK;
+		if (!pfm_set_find(ctx, pmc->reg_set))
 			flag = PFM_REGFL_RETFL_NOSET;
-		else if (!pfm_pmc_exists(ctx, arg->reg_num))
+		else if (!pfm_pmc_exists(ctx, pmc->reg_num))
 			flag = PFM_REGFL_RETFL_NOTAVAIL;
-		else if (pfm_pmc_check(ctx, arg))
+		else if (pfm_pmc_check(ctx, pmc))
 			flag = PFM_REGFL_RETFL_EINVAL;
 		if (flag) {
-			arg->reg_flags |= flag;
+			pmc->reg_flags |= flag;
 			ret = -EINVAL;
 			break;
 		}
@@ -344,6 +342,7 @@ static int pfm_pmd_prepare(struct pfm_set *set, const struct pfarg_pmd *arg)
 	for_each_set_bit(num, named, PFM_MAX_REGS) {
 		if (!pfm_reg_get(set, num))
 			return -ENOMEM;
+		clear_bit(num, set->refused);
 	}
 	return 0;
 }
@@ -364,13 +363,14 @@ static void pfm_pmd_apply(struct pfm_reg *reg, const struct pfarg_pmd *arg)
 	pfm_reg_set(reg, arg->reg_value);
 	clear_bit(reg->num, reg->set->povfl);
 	clear_bit(reg->num, reg->set->reset_pend);
+	/* What overflowed just now did so with the old value. */
+	clear_bit(reg->num, reg->set->late);
 }
 
 struct pfm_pmds {
 	struct pfm_context	*ctx;
 	struct pfarg_pmd	*vec;
 	int			n;
-	int			ret;
 };
 
 static void pfm_pmds_apply(struct pfm_pmds *pmds)
@@ -410,6 +410,33 @@ static bool pfm_reg_outdated(const struct pfm_set *set, const struct pfm_reg *re
 	       pfm_reg_wraps(reg);
 }
 
+static bool pfm_set_outdated(const struct pfm_set *set)
+{
+	unsigned int num;
+
+	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
+		if (pfm_reg_outdated(set, set->regs[num]))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * There are no events for the new registers of a set. They are there, as others may
+ * name them, and count nothing. What counted goes on.
+ */
+static void pfm_regs_refuse(struct pfm_set *set)
+{
+	unsigned int num;
+
+	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
+		const struct pfm_reg *reg = set->regs[num];
+
+		if (!reg->event && pfm_reg_outdated(set, reg))
+			set_bit(num, set->refused);
+	}
+}
+
 /* Registers that were written the first time begin to count. */
 static int pfm_pmds_rebuild(struct pfm_context *ctx, struct pfarg_pmd *vec, int n)
 {
@@ -417,16 +444,12 @@ static int pfm_pmds_rebuild(struct pfm_context *ctx, struct pfarg_pmd *vec, int 
 
 	for (i = 0; i < n; i++) {
 		struct pfm_set *set = pfm_set_find(ctx, vec[i].reg_set);
-		unsigned int num;
 
-		for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-			if (pfm_reg_outdated(set, set->regs[num]))
-				break;
-		}
-		if (num >= PFM_MAX_REGS)
+		if (!pfm_set_outdated(set))
 			continue;
 		ret = pfm_group_rebuild(ctx, set);
 		if (ret) {
+			pfm_regs_refuse(set);
 			vec[i].reg_flags |= PFM_REGFL_RETFL_EINVAL;
 			return ret;
 		}
@@ -434,43 +457,44 @@ static int pfm_pmds_rebuild(struct pfm_context *ctx, struct pfarg_pmd *vec, int 
 	return 0;
 }
 
-/**
- * pfm_pmds_write() - Write data registers
- * @ctx:	The context
- * @vec:	What to write, receives flags
- * @n:		How many elements
- *
- * Context: pfm_context::mutex held. Sleeps.
- * Return: As pfm_pmcs_write().
- */
-int pfm_pmds_write(struct pfm_context *ctx, struct pfarg_pmd *vec, int n)
+/* Nobody would ever hear of an overflow: the PMU of this one has no interrupts. */
+static bool pfm_pmd_is_mute(const struct pfm_set *set, const struct pfarg_pmd *arg)
+{
+	const struct pfm_reg *reg = set->regs[arg->reg_num];
+	u32 flags = arg->reg_flags & (PFM_REGFL_OVFL_NOTIFY | PFM_REGFL_RANDOM);
+
+	return reg && reg->event && !pfm_reg_is_clock(arg->reg_num) &&
+	       !reg->event->attr.sample_period && (flags || arg->reg_ovfl_switch_cnt);
+}
+
+static int pfm_pmds_write_some(struct pfm_context *ctx, struct pfarg_pmd *vec, int n)
 {
 	struct pfm_pmds pmds = { .ctx = ctx, .vec = vec };
 	int ret = 0, err = 0;
 
 	for (; pmds.n < n && !ret; pmds.n++) {
-		struct pfarg_pmd *arg = &vec[pmds.n];
-		struct pfm_set *set = pfm_set_find(ctx, arg->reg_set);
+		struct pfarg_pmd *pmd = &vec[pmds.n];
+		struct pfm_set *set = pfm_set_find(ctx, pmd->reg_set);
 		u32 flag = 0;
 
-		arg->reg_flags &= ~PFM_REGFL_RETFL_MASK;
+		pmd->reg_flags &= ~PFM_REGFL_RETFL_MASK;
 		if (!set)
 			flag = PFM_REGFL_RETFL_NOSET;
-		else if (!pfm_pmd_exists(ctx, arg->reg_num))
+		else if (!pfm_pmd_exists(ctx, pmd->reg_num))
 			flag = PFM_REGFL_RETFL_NOTAVAIL;
-		else if (pfm_pmd_check(ctx, arg))
+		else if (pfm_pmd_check(ctx, pmd) || pfm_pmd_is_mute(set, pmd))
 			flag = PFM_REGFL_RETFL_EINVAL;
 		if (flag) {
-			arg->reg_flags |= flag;
+			pmd->reg_flags |= flag;
 			ret = -EINVAL;
 			break;
 		}
-		ret = pfm_pmd_prepare(set, arg);
+		ret = pfm_pmd_prepare(set, pmd);
 		if (ret)
 			break;
 	}
 
-	if (ctx->state == PFM_UNLOADED ||
+	if (pfm_state(ctx) == PFM_UNLOADED ||
 	    pfm_call(ctx, pfm_pmds_apply_event, &pmds) == -ESRCH)
 		pfm_pmds_apply(&pmds);
 	else
@@ -478,47 +502,106 @@ int pfm_pmds_write(struct pfm_context *ctx, struct pfarg_pmd *vec, int n)
 	return err ?: ret;
 }
 
-/* One element. Return: PFM_REGFL_RETFL_* */
-static u32 pfm_pmd_get(const struct pfm_context *ctx, const struct pfm_set *set,
-		       struct pfarg_pmd *arg)
+/* Does one of them make a register that the set does not have? */
+static bool pfm_pmds_are_new(const struct pfm_set *set, const struct pfarg_pmd *arg)
 {
-	struct pfm_reg *reg;
+	DECLARE_BITMAP(named, PFM_MAX_REGS);
+	unsigned int num;
+
+	bitmap_or(named, (const unsigned long *)arg->reg_reset_pmds,
+		  (const unsigned long *)arg->reg_smpl_pmds, PFM_MAX_REGS);
+	if (arg->reg_num < PFM_MAX_REGS)
+		__set_bit(arg->reg_num, named);
+	for_each_set_bit(num, named, PFM_MAX_REGS) {
+		if (!set->regs[num] || test_bit(num, set->refused))
+			return true;
+	}
+	return false;
+}
+
+/**
+ * pfm_pmds_write() - Write data registers
+ * @ctx:	The context
+ * @arg:	Array of struct pfarg_pmd: what to write, receives flags
+ * @n:		How many elements
+ *
+ * Context: pfm_context::mutex held. Sleeps.
+ * Return: As pfm_pmcs_write().
+ */
+int pfm_pmds_write(struct pfm_context *ctx, void *arg, int n)
+{
+	struct pfarg_pmd *vec = arg;
+	int i = 0, ret = 0;
+
+	for (; i < n && pfm_state(ctx) != PFM_UNLOADED; i++) {
+		struct pfm_set *set = pfm_set_find(ctx, vec[i].reg_set);
+
+		if (set && pfm_pmds_are_new(set, &vec[i]))
+			break;
+	}
+	if (i == n || pfm_state(ctx) == PFM_UNLOADED)
+		return pfm_pmds_write_some(ctx, vec, n);
+
+	/* One by one, so that one that cannot count is the last that is done. */
+	for (i = 0; i < n && !ret; i++)
+		ret = pfm_pmds_write_some(ctx, &vec[i], 1);
+	return ret;
+}
+
+/**
+ * struct pfm_vals - registers to read
+ * @ctx:	the context
+ * @vals:	names them
+ * @n:		how many
+ * @ret:	0 or -EINVAL
+ */
+struct pfm_vals {
+	struct pfm_context	*ctx;
+	struct pfm_pmd_val	*vals;
+	int			n;
+	int			ret;
+};
+
+/* One of them. Return: PFM_REGFL_RETFL_* */
+static u32 pfm_val_get(const struct pfm_context *ctx, const struct pfm_set *set,
+		       struct pfm_pmd_val *val)
+{
+	struct pfm_reg *reg = NULL;
 
 	if (!set)
 		return PFM_REGFL_RETFL_NOSET;
-	if (!pfm_pmd_exists(ctx, arg->reg_num))
-		return PFM_REGFL_RETFL_NOTAVAIL;
-
-	reg = set->regs[arg->reg_num];
+	if (val->num < PFM_MAX_REGS)
+		reg = set->regs[val->num];
 	if (!reg)
-		return PFM_REGFL_RETFL_EINVAL;
-	arg->reg_value = pfm_value(reg);
-	arg->reg_last_reset_val = reg->last_reset;
-	arg->reg_ovfl_switch_cnt = reg->left;
+		return pfm_pmd_exists(ctx, val->num) ? PFM_REGFL_RETFL_EINVAL :
+						       PFM_REGFL_RETFL_NOTAVAIL;
+	val->value = pfm_value(reg);
+	val->last_reset = reg->last_reset;
+	val->left = reg->left;
 	return 0;
 }
 
-static void pfm_pmds_get(struct pfm_pmds *pmds)
+static void pfm_vals_get(struct pfm_vals *vals)
 {
 	struct pfm_set *set = NULL;
 	int i;
 
-	for (i = 0; i < pmds->n; i++) {
-		struct pfarg_pmd *arg = &pmds->vec[i];
+	for (i = 0; i < vals->n; i++) {
+		struct pfm_pmd_val *val = &vals->vals[i];
 		u32 flag;
 
-		if (!set || set->id != arg->reg_set)
-			set = pfm_set_find(pmds->ctx, arg->reg_set);
-		flag = pfm_pmd_get(pmds->ctx, set, arg);
-		arg->reg_flags = (arg->reg_flags & ~PFM_REGFL_RETFL_MASK) | flag;
+		if (!set || set->id != val->set)
+			set = pfm_set_find(vals->ctx, val->set);
+		flag = pfm_val_get(vals->ctx, set, val);
+		val->flags = (val->flags & ~PFM_REGFL_RETFL_MASK) | flag;
 		if (flag) {
-			pmds->ret = -EINVAL;
+			vals->ret = -EINVAL;
 			return;
 		}
 	}
 }
 
-static void pfm_pmds_get_event(struct perf_event *event,
+static void pfm_vals_get_event(struct perf_event *event,
 			       struct perf_cpu_context *cpuctx,
 			       struct perf_event_context *pctx, void *data)
 {
@@ -526,26 +609,26 @@ static void pfm_pmds_get_event(struct perf_event *event,
 	 * Not pfm_step(): what waits for it changes no value that the caller
 	 * could not have seen before, and reading shall be cheap.
 	 */
-	pfm_pmds_get(data);
+	pfm_vals_get(data);
 }
 
 /**
  * pfm_pmds_read() - Read data registers
  * @ctx:	The context
- * @vec:	Names them, receives values and flags
- * @n:		How many elements
+ * @vals:	Names them, receives values and flags
+ * @n:		How many there are
  *
  * The values are all of the same moment, also across sets.
  *
  * Context: pfm_context::mutex held. Sleeps.
- * Return: 0 or -EINVAL.
+ * Return: 0 or -EINVAL, then the last one that was tried is flagged.
  */
-int pfm_pmds_read(struct pfm_context *ctx, struct pfarg_pmd *vec, int n)
+int pfm_pmds_read(struct pfm_context *ctx, struct pfm_pmd_val *vals, int n)
 {
-	struct pfm_pmds pmds = { .ctx = ctx, .vec = vec, .n = n };
+	struct pfm_vals read = { .ctx = ctx, .vals = vals, .n = n };
 
-	if (ctx->state == PFM_UNLOADED ||
-	    pfm_call(ctx, pfm_pmds_get_event, &pmds) == -ESRCH)
-		pfm_pmds_get(&pmds);
-	return pmds.ret;
+	if (pfm_state(ctx) == PFM_UNLOADED ||
+	    pfm_call(ctx, pfm_vals_get_event, &read) == -ESRCH)
+		pfm_vals_get(&read);
+	return read.ret;
 }

@@ -22,6 +22,8 @@
  * Nothing is woken under the lock, because the scheduler takes it below its own:
  * pfm_context::post says what is to be done once it is dropped.
  */
+#include <linux/jiffies.h>
+#include <linux/sched/clock.h>
 #include <linux/slab.h>
 
 #include "internal.h"
@@ -102,9 +104,98 @@ static void pfm_activate(struct pfm_context *ctx, struct pfm_set *set)
 	pfm_clock_arm(ctx, set->timeout);
 }
 
+static bool pfm_samples(const struct pfm_reg *reg)
+{
+	const struct perf_event *event = reg->event;
+
+	return event && event->state == PERF_EVENT_STATE_ACTIVE &&
+	       reg->kind != PFM_KIND_SW && event->attr.sample_period &&
+	       event->hw.sample_period != PFM_NO_PERIOD;
+}
+
+static bool pfm_set_throttled(const struct pfm_set *set)
+{
+	unsigned int num;
+
+	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
+		const struct pfm_reg *reg = set->regs[num];
+
+		/* This first: it is what most are not, and each switch asks. */
+		if (reg->event && reg->event->hw.interrupts == PFM_THROTTLED && pfm_samples(reg))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Perf forgets that an event was throttled when it takes it off the PMU. So that
+ * sets which take turns fast enough do not sample without a limit, the sampling
+ * of the next one waits for the tick that its predecessor would have waited for.
+ */
+static void pfm_set_throttle(struct pfm_set *set)
+{
+	struct pmu *pmu = set->leader ? set->leader->pmu_ctx->pmu : NULL;
+	unsigned int num;
+
+	if (!pmu)
+		return;
+	perf_pmu_disable(pmu);
+	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
+		struct pfm_reg *reg = set->regs[num];
+
+		if (!pfm_samples(reg))
+			continue;
+		reg->event->pmu->stop(reg->event, PERF_EF_UPDATE);
+		reg->event->hw.interrupts = PFM_THROTTLED;
+	}
+	perf_pmu_enable(pmu);
+}
+
+/* What pfm_step() has taken of a CPU in the tick at hand */
+struct pfm_taken {
+	unsigned long	tick;
+	u64		ns;
+};
+
+static DEFINE_PER_CPU(struct pfm_taken, pfm_taken);
+
+/*
+ * Perf bounds how many overflows a tick may have. What they leave to pfm_step()
+ * takes longer than a handler does, and on a slow machine the time of the whole
+ * tick: with a sixteenth of that gone, the next overflow throttles its event.
+ * Interrupts and handlers come on top.
+ */
+static void pfm_charge(struct pfm_context *ctx, u64 begin)
+{
+	struct pfm_taken *taken = this_cpu_ptr(&pfm_taken);
+	struct pfm_set *set = ctx->active;
+	struct pmu *pmu = set->leader ? set->leader->pmu_ctx->pmu : NULL;
+	unsigned long tick = jiffies;
+	unsigned int num;
+
+	if (taken->tick != tick) {
+		taken->tick = tick;
+		taken->ns = 0;
+	}
+	taken->ns += local_clock() - begin;
+	if (taken->ns < TICK_NSEC / 16 || !pmu)
+		return;
+
+	/* A handler must not throttle it in between. */
+	perf_pmu_disable(pmu);
+	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
+		struct pfm_reg *reg = set->regs[num];
+
+		if (pfm_samples(reg) && reg->event->hw.interrupts != PFM_THROTTLED)
+			reg->event->hw.interrupts = PFM_THROTTLED - 1;
+	}
+	perf_pmu_enable(pmu);
+}
+
 static void pfm_switch(struct pfm_context *ctx, struct pfm_set *to, bool restart)
 {
 	struct pfm_set *from = ctx->active;
+	bool throttled = pfm_set_throttled(from);
 
 	pfm_account(ctx);
 	if (from != to) {
@@ -117,6 +208,8 @@ static void pfm_switch(struct pfm_context *ctx, struct pfm_set *to, bool restart
 		pfm_reset_pending(to, restart);
 		pfm_run_set(ctx, NULL, to);
 	}
+	if (throttled)
+		pfm_set_throttle(to);
 	pfm_activate(ctx, to);
 }
 
@@ -178,6 +271,9 @@ void pfm_step(struct pfm_context *ctx)
 	if (test_and_clear_bit(PFM_PEND_LATE, &ctx->pend))
 		pfm_overflow_late(ctx);
 	pend = xchg(&ctx->pend, 0);
+	/* Came just now, and has queued the irq_work again */
+	if (pend & BIT(PFM_PEND_LATE))
+		set_bit(PFM_PEND_LATE, &ctx->pend);
 
 	if (ctx->state == PFM_LOADED && ctx->started) {
 		if (pend & BIT(PFM_PEND_MASK))
@@ -187,18 +283,19 @@ void pfm_step(struct pfm_context *ctx)
 		else if (pend & BIT(PFM_PEND_RESET))
 			pfm_reset_pending(ctx->active, false);
 	}
-	/* Those that came have queued the irq_work again. */
 	barrier();
 	ctx->busy--;
 }
 
-static void pfm_post(struct pfm_context *ctx)
+/**
+ * pfm_post_block() - See to it that the target waits before it is in user mode
+ * @ctx:	The context, loaded on a thread
+ *
+ * Context: Any but NMI. The context is not unloaded meanwhile.
+ */
+void pfm_post_block(struct pfm_context *ctx)
 {
-	if (test_and_clear_bit(PFM_POST_WAKE, &ctx->post))
-		irq_work_queue(&ctx->wake_work);
-
-	if (!test_and_clear_bit(PFM_POST_BLOCK, &ctx->post) ||
-	    test_and_set_bit(0, &ctx->block_queued))
+	if (test_and_set_bit(0, &ctx->block_queued))
 		return;
 
 	refcount_inc(&ctx->ref);
@@ -209,13 +306,24 @@ static void pfm_post(struct pfm_context *ctx)
 	}
 }
 
+static void pfm_post(struct pfm_context *ctx)
+{
+	if (test_and_clear_bit(PFM_POST_WAKE, &ctx->post))
+		irq_work_queue(&ctx->wake_work);
+	if (test_and_clear_bit(PFM_POST_BLOCK, &ctx->post))
+		pfm_post_block(ctx);
+}
+
 static void pfm_step_event(struct perf_event *event, struct perf_cpu_context *cpuctx,
 			   struct perf_event_context *pctx, void *data)
 {
 	struct pfm_context *ctx = data;
+	u64 begin = local_clock();
 
-	if (!ctx->dead)
-		pfm_step(ctx);
+	if (ctx->dead)
+		return;
+	pfm_step(ctx);
+	pfm_charge(ctx, begin);
 }
 
 /**
@@ -297,10 +405,16 @@ struct pfm_run {
 static void pfm_start_loaded(struct pfm_context *ctx, struct pfm_set *set)
 {
 	if (ctx->started) {
-		if (set != ctx->active)
+		if (set != ctx->active) {
 			pfm_switch(ctx, set, true);
-		else
-			pfm_clock_arm(ctx, set->timeout);
+			return;
+		}
+		if (!pfm_placed(set)) {
+			/* There may be counters for it by now. */
+			pfm_account(ctx);
+			pfm_run_set(ctx, NULL, set);
+		}
+		pfm_clock_arm(ctx, set->timeout);
 		return;
 	}
 
@@ -325,7 +439,9 @@ static void pfm_start_event(struct perf_event *event, struct perf_cpu_context *c
 	barrier();
 	run->ret = 0;
 	if (ctx->state == PFM_MASKED) {
-		/* Goes on with the restart */
+		/* Goes on with the restart, and with this set whichever was due */
+		if (run->set)
+			ctx->deferred = false;
 		if (set != ctx->active)
 			pfm_activate(ctx, set);
 		ctx->started = true;
@@ -439,6 +555,8 @@ void pfm_halt(struct pfm_context *ctx)
 static void pfm_unmask(struct pfm_context *ctx)
 {
 	WRITE_ONCE(ctx->state, PFM_LOADED);
+	/* It may have been left since. */
+	pfm_reset_pending(ctx->ovfl_set, true);
 	pfm_reset_pending(ctx->active, true);
 	if (ctx->deferred) {
 		ctx->deferred = false;

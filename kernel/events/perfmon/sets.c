@@ -132,14 +132,25 @@ void pfm_set_free(struct pfm_set *set)
 }
 
 /**
- * pfm_set_delete() - Delete an event set
+ * pfm_sets_create() - Create event sets
  * @ctx:	The context, not loaded
- * @desc:	Names the set
+ * @vec:	Array of struct pfarg_setdesc, as for pfm_set_create()
+ * @n:		How many
  *
- * Context: pfm_context::mutex held.
- * Return: 0, or -EINVAL for set 0 and for a set that does not exist.
+ * Context: pfm_context::mutex held. Sleeps.
+ * Return: As pfm_set_create(); those before the bad one are created.
  */
-int pfm_set_delete(struct pfm_context *ctx, const struct pfarg_setdesc *desc)
+int pfm_sets_create(struct pfm_context *ctx, void *vec, int n)
+{
+	struct pfarg_setdesc *desc = vec;
+	int i, ret = 0;
+
+	for (i = 0; i < n && !ret; i++)
+		ret = pfm_set_create(ctx, &desc[i]);
+	return ret;
+}
+
+static int pfm_set_delete(struct pfm_context *ctx, const struct pfarg_setdesc *desc)
 {
 	struct pfm_set *set;
 
@@ -157,6 +168,26 @@ int pfm_set_delete(struct pfm_context *ctx, const struct pfarg_setdesc *desc)
 	ctx->nr_sets--;
 	pfm_set_free(set);
 	return 0;
+}
+
+/**
+ * pfm_sets_delete() - Delete event sets
+ * @ctx:	The context, not loaded
+ * @vec:	Array of struct pfarg_setdesc that names the sets
+ * @n:		How many
+ *
+ * Context: pfm_context::mutex held.
+ * Return: 0, or -EINVAL for set 0 and for a set that does not exist; those before
+ *         it are deleted.
+ */
+int pfm_sets_delete(struct pfm_context *ctx, void *vec, int n)
+{
+	const struct pfarg_setdesc *desc = vec;
+	int i, ret = 0;
+
+	for (i = 0; i < n && !ret; i++)
+		ret = pfm_set_delete(ctx, &desc[i]);
+	return ret;
 }
 
 /**
@@ -230,13 +261,12 @@ static void pfm_set_times(const struct pfm_set *set, struct pfarg_setinfo *info)
 static void pfm_set_info(const struct pfm_set *set, struct pfarg_setinfo *info)
 {
 	const struct pfm_context *ctx = set->ctx;
-	unsigned int num;
 
 	memset(info, 0, sizeof(*info));
 	info->set_id = set->id;
 	info->set_id_next = set->next_id;
 	info->set_flags = set->flags;
-	if (set == ctx->active && ctx->state != PFM_UNLOADED)
+	if (set == ctx->active && pfm_state(ctx) != PFM_UNLOADED)
 		info->set_flags |= PFM_SETFL_OUT_ACTIVE;
 	if (set->leader && set->leader->state == PERF_EVENT_STATE_ERROR)
 		info->set_flags |= PFM_SETFL_OUT_NOPMU;
@@ -245,15 +275,24 @@ static void pfm_set_info(const struct pfm_set *set, struct pfarg_setinfo *info)
 	info->set_lost = set->lost;
 	info->set_timeout = pfm_timeout_left(set);
 	pfm_set_times(set, info);
-	for (num = 0; num < PFM_MAX_REGS; num++) {
-		u64 bit = BIT_ULL(num % 64);
+	bitmap_copy((unsigned long *)info->set_ovfl_pmds, set->povfl, PFM_MAX_REGS);
+}
 
-		if (test_bit(num, set->povfl))
-			info->set_ovfl_pmds[num / 64] |= bit;
-		if (pfm_pmc_exists(ctx, num))
-			info->set_avail_pmcs[num / 64] |= bit;
-		if (pfm_pmd_exists(ctx, num))
-			info->set_avail_pmds[num / 64] |= bit;
+/* What is the same for all sets, and needs no lock */
+static void pfm_info_avail(const struct pfm_context *ctx, struct pfarg_setinfo *info, int n)
+{
+	DECLARE_BITMAP(pmcs, PFM_MAX_REGS) = { };
+	DECLARE_BITMAP(pmds, PFM_MAX_REGS) = { };
+	unsigned int num;
+	int i;
+
+	for (num = 0; num < PFM_MAX_REGS; num++) {
+		__assign_bit(num, pmcs, pfm_pmc_exists(ctx, num));
+		__assign_bit(num, pmds, pfm_pmd_exists(ctx, num));
+	}
+	for (i = 0; i < n; i++) {
+		memcpy(info[i].set_avail_pmcs, pmcs, sizeof(pmcs));
+		memcpy(info[i].set_avail_pmds, pmds, sizeof(pmds));
 	}
 }
 
@@ -280,7 +319,7 @@ static void pfm_getinfo_event(struct perf_event *event,
 /**
  * pfm_sets_getinfo() - Tell what event sets have done
  * @ctx:	The context
- * @info:	Names the sets, and receives
+ * @vec:	Array of struct pfarg_setinfo that names the sets, and receives
  * @n:		How many
  *
  * Those of a loaded context are all of the same moment.
@@ -288,8 +327,9 @@ static void pfm_getinfo_event(struct perf_event *event,
  * Context: pfm_context::mutex held. Sleeps.
  * Return: 0, or -EINVAL if one of the sets does not exist.
  */
-int pfm_sets_getinfo(struct pfm_context *ctx, struct pfarg_setinfo *info, int n)
+int pfm_sets_getinfo(struct pfm_context *ctx, void *vec, int n)
 {
+	struct pfarg_setinfo *info = vec;
 	struct pfm_getinfo get = { .ctx = ctx, .info = info, .n = n };
 	int i;
 
@@ -297,11 +337,11 @@ int pfm_sets_getinfo(struct pfm_context *ctx, struct pfarg_setinfo *info, int n)
 		if (!pfm_set_find(ctx, info[i].set_id))
 			return -EINVAL;
 	}
-	if (ctx->state != PFM_UNLOADED &&
-	    pfm_call(ctx, pfm_getinfo_event, &get) != -ESRCH)
-		return 0;
-
-	for (i = 0; i < n; i++)
-		pfm_set_info(pfm_set_find(ctx, info[i].set_id), &info[i]);
+	if (pfm_state(ctx) == PFM_UNLOADED ||
+	    pfm_call(ctx, pfm_getinfo_event, &get) == -ESRCH) {
+		for (i = 0; i < n; i++)
+			pfm_set_info(pfm_set_find(ctx, info[i].set_id), &info[i]);
+	}
+	pfm_info_avail(ctx, info, n);
 	return 0;
 }

@@ -22,7 +22,7 @@
 #include "internal.h"
 
 /* Vectors up to this live on the stack: what is done often is to be cheap. */
-#define PFM_STACK_ARG	(8 * sizeof(struct pfarg_pmd))
+#define PFM_STACK_REGS	8
 
 #define PFM_CALL_FLAGS	(PFM_FL_NOTIFY_BLOCK | PFM_FL_SYSTEM_WIDE | \
 			 PFM_FL_OVFL_NO_MSG | PFM_FL_REMOTE)
@@ -155,19 +155,19 @@ static bool pfm_target_traced(struct task_struct *task)
 
 static int pfm_check_stopped(struct pfm_context *ctx, bool masked_too)
 {
-	if (ctx->state == PFM_UNLOADED || ctx->task == current ||
+	if (pfm_state(ctx) == PFM_UNLOADED || ctx->task == current ||
 	    (ctx->flags & PFM_FL_REMOTE))
 		return 0;
 	if (!ctx->task)
 		return ctx->cpu == raw_smp_processor_id() ? 0 : -EBUSY;
-	if (ctx->state == PFM_MASKED && !masked_too)
+	if (pfm_state(ctx) == PFM_MASKED && !masked_too)
 		return 0;
 	return pfm_target_traced(ctx->task) ? 0 : -ESRCH;
 }
 
 static int pfm_check_unloaded(struct pfm_context *ctx)
 {
-	return ctx->state == PFM_UNLOADED ? 0 : -EBUSY;
+	return pfm_state(ctx) == PFM_UNLOADED ? 0 : -EBUSY;
 }
 
 /**
@@ -175,13 +175,41 @@ static int pfm_check_unloaded(struct pfm_context *ctx)
  * @size:	of an element
  * @unloaded:	the context must be unloaded
  * @any_state:	the target need not stand still
- * @func:	the call
+ * @func:	the call, with the vector in the memory of the kernel
  */
 struct pfm_vec {
 	size_t		size;
 	bool		unloaded;
 	bool		any_state;
 	int		(*func)(struct pfm_context *ctx, void *vec, int n);
+};
+
+static const struct pfm_vec pfm_call_write_pmcs = {
+	.size		= sizeof(struct pfarg_pmc),
+	.func		= pfm_pmcs_write,
+};
+
+static const struct pfm_vec pfm_call_write_pmds = {
+	.size		= sizeof(struct pfarg_pmd),
+	.func		= pfm_pmds_write,
+};
+
+static const struct pfm_vec pfm_call_create_evtsets = {
+	.size		= sizeof(struct pfarg_setdesc),
+	.unloaded	= true,
+	.func		= pfm_sets_create,
+};
+
+static const struct pfm_vec pfm_call_getinfo_evtsets = {
+	.size		= sizeof(struct pfarg_setinfo),
+	.any_state	= true,
+	.func		= pfm_sets_getinfo,
+};
+
+static const struct pfm_vec pfm_call_delete_evtsets = {
+	.size		= sizeof(struct pfarg_setdesc),
+	.unloaded	= true,
+	.func		= pfm_sets_delete,
 };
 
 static int pfm_vec_call(struct pfm_context *ctx, const struct pfm_vec *call,
@@ -197,9 +225,18 @@ static int pfm_vec_call(struct pfm_context *ctx, const struct pfm_vec *call,
 	return ret ?: call->func(ctx, vec, n);
 }
 
+/* What is larger than the stack's part comes from the heap, up to a limit. */
+static void *pfm_vec_alloc(size_t size, size_t used)
+{
+	if (size > READ_ONCE(pfm_arg_mem_max))
+		return ERR_PTR(-E2BIG);
+	return kmalloc(used, GFP_KERNEL) ?: ERR_PTR(-ENOMEM);
+}
+
 static int pfm_vec(int fd, void __user *uvec, int n, const struct pfm_vec *call)
 {
-	u64 stack[PFM_STACK_ARG / sizeof(u64)];
+	/* Zeroing it would cost more than the rest of a short call. */
+	struct pfarg_pmd stack[PFM_STACK_REGS] __uninitialized;
 	void *vec = stack;
 	size_t size;
 	int ret;
@@ -213,13 +250,10 @@ static int pfm_vec(int fd, void __user *uvec, int n, const struct pfm_vec *call)
 		return 0;
 
 	size = n * call->size;
-	if (size > sizeof(stack)) {
-		if (size > READ_ONCE(pfm_arg_mem_max))
-			return -E2BIG;
-		vec = kmalloc(size, GFP_KERNEL);
-		if (!vec)
-			return -ENOMEM;
-	}
+	if (size > sizeof(stack))
+		vec = pfm_vec_alloc(size, size);
+	if (IS_ERR(vec))
+		return PTR_ERR(vec);
 
 	ret = -EFAULT;
 	if (!copy_from_user(vec, uvec, size)) {
@@ -232,107 +266,112 @@ static int pfm_vec(int fd, void __user *uvec, int n, const struct pfm_vec *call)
 	return ret;
 }
 
-static int pfm_do_write_pmcs(struct pfm_context *ctx, void *vec, int n)
-{
-	return pfm_pmcs_write(ctx, vec, n);
-}
-
 SYSCALL_DEFINE3(pfm_write_pmcs, int, fd, struct pfarg_pmc __user *, vec, int, n)
 {
-	static const struct pfm_vec call = {
-		.size	= sizeof(struct pfarg_pmc),
-		.func	= pfm_do_write_pmcs,
-	};
-
-	return pfm_vec(fd, vec, n, &call);
-}
-
-static int pfm_do_write_pmds(struct pfm_context *ctx, void *vec, int n)
-{
-	return pfm_pmds_write(ctx, vec, n);
+	return pfm_vec(fd, vec, n, &pfm_call_write_pmcs);
 }
 
 SYSCALL_DEFINE3(pfm_write_pmds, int, fd, struct pfarg_pmd __user *, vec, int, n)
 {
-	static const struct pfm_vec call = {
-		.size	= sizeof(struct pfarg_pmd),
-		.func	= pfm_do_write_pmds,
-	};
-
-	return pfm_vec(fd, vec, n, &call);
-}
-
-static int pfm_do_read_pmds(struct pfm_context *ctx, void *vec, int n)
-{
-	return pfm_pmds_read(ctx, vec, n);
-}
-
-SYSCALL_DEFINE3(pfm_read_pmds, int, fd, struct pfarg_pmd __user *, vec, int, n)
-{
-	static const struct pfm_vec call = {
-		.size	= sizeof(struct pfarg_pmd),
-		.func	= pfm_do_read_pmds,
-	};
-
-	return pfm_vec(fd, vec, n, &call);
-}
-
-static int pfm_do_create_evtsets(struct pfm_context *ctx, void *vec, int n)
-{
-	struct pfarg_setdesc *desc = vec;
-	int i, ret = 0;
-
-	for (i = 0; i < n && !ret; i++)
-		ret = pfm_set_create(ctx, &desc[i]);
-	return ret;
+	return pfm_vec(fd, vec, n, &pfm_call_write_pmds);
 }
 
 SYSCALL_DEFINE3(pfm_create_evtsets, int, fd, struct pfarg_setdesc __user *, vec, int, n)
 {
-	static const struct pfm_vec call = {
-		.size		= sizeof(struct pfarg_setdesc),
-		.unloaded	= true,
-		.func		= pfm_do_create_evtsets,
-	};
-
-	return pfm_vec(fd, vec, n, &call);
-}
-
-static int pfm_do_getinfo_evtsets(struct pfm_context *ctx, void *vec, int n)
-{
-	return pfm_sets_getinfo(ctx, vec, n);
+	return pfm_vec(fd, vec, n, &pfm_call_create_evtsets);
 }
 
 SYSCALL_DEFINE3(pfm_getinfo_evtsets, int, fd, struct pfarg_setinfo __user *, vec, int, n)
 {
-	static const struct pfm_vec call = {
-		.size		= sizeof(struct pfarg_setinfo),
-		.any_state	= true,
-		.func		= pfm_do_getinfo_evtsets,
-	};
-
-	return pfm_vec(fd, vec, n, &call);
-}
-
-static int pfm_do_delete_evtsets(struct pfm_context *ctx, void *vec, int n)
-{
-	struct pfarg_setdesc *desc = vec;
-	int i, ret = 0;
-
-	for (i = 0; i < n && !ret; i++)
-		ret = pfm_set_delete(ctx, &desc[i]);
-	return ret;
+	return pfm_vec(fd, vec, n, &pfm_call_getinfo_evtsets);
 }
 
 SYSCALL_DEFINE3(pfm_delete_evtsets, int, fd, struct pfarg_setdesc __user *, vec, int, n)
 {
-	static const struct pfm_vec call = {
-		.size		= sizeof(struct pfarg_setdesc),
-		.unloaded	= true,
-		.func		= pfm_do_delete_evtsets,
-	};
+	return pfm_vec(fd, vec, n, &pfm_call_delete_evtsets);
+}
 
-	return pfm_vec(fd, vec, n, &call);
+/*
+ * Reading is what is done most, and most of an element is of no use for it: only
+ * what it needs is copied.
+ */
+static int pfm_vals_get(struct pfm_pmd_val *vals, const struct pfarg_pmd __user *uvec, int n)
+{
+	int i;
+
+	if (!user_read_access_begin(uvec, n * sizeof(*uvec)))
+		return -EFAULT;
+	for (i = 0; i < n; i++) {
+		vals[i] = (struct pfm_pmd_val) { };
+		unsafe_get_user(vals[i].num, &uvec[i].reg_num, fault);
+		unsafe_get_user(vals[i].set, &uvec[i].reg_set, fault);
+		unsafe_get_user(vals[i].flags, &uvec[i].reg_flags, fault);
+	}
+	user_read_access_end();
+	return 0;
+fault:
+	user_read_access_end();
+	return -EFAULT;
+}
+
+/* Those before the one that is flagged have been read. */
+static int pfm_vals_put(const struct pfm_pmd_val *vals, struct pfarg_pmd __user *uvec, int n)
+{
+	int i;
+
+	if (!user_write_access_begin(uvec, n * sizeof(*uvec)))
+		return -EFAULT;
+	for (i = 0; i < n; i++) {
+		unsafe_put_user(vals[i].flags, &uvec[i].reg_flags, fault);
+		if (vals[i].flags & PFM_REGFL_RETFL_MASK)
+			break;
+		unsafe_put_user(vals[i].value, &uvec[i].reg_value, fault);
+		unsafe_put_user(vals[i].last_reset, &uvec[i].reg_last_reset_val, fault);
+		unsafe_put_user(vals[i].left, &uvec[i].reg_ovfl_switch_cnt, fault);
+	}
+	user_write_access_end();
+	return 0;
+fault:
+	user_write_access_end();
+	return -EFAULT;
+}
+
+static int pfm_vals_read(struct pfm_context *ctx, struct pfm_pmd_val *vals,
+			 struct pfarg_pmd __user *uvec, int n)
+{
+	int ret;
+
+	scoped_guard(pfm, ctx) {
+		ret = pfm_check_stopped(ctx, false);
+		if (ret)
+			return ret;
+		ret = pfm_pmds_read(ctx, vals, n);
+	}
+	return pfm_vals_put(vals, uvec, n) ?: ret;
+}
+
+SYSCALL_DEFINE3(pfm_read_pmds, int, fd, struct pfarg_pmd __user *, vec, int, n)
+{
+	struct pfm_pmd_val stack[PFM_STACK_REGS] __uninitialized;
+	struct pfm_pmd_val *vals = stack;
+	int ret;
+
+	if (n < 0 || n >= INT_MAX / sizeof(*vec))
+		return -EINVAL;
+	CLASS(pfm_fd, f)(fd);
+	if (fd_empty(f))
+		return -EBADF;
+	if (!n)
+		return 0;
+
+	if (n > ARRAY_SIZE(stack))
+		vals = pfm_vec_alloc(n * sizeof(*vec), n * sizeof(*vals));
+	if (IS_ERR(vals))
+		return PTR_ERR(vals);
+	ret = pfm_vals_get(vals, vec, n) ?: pfm_vals_read(pfm_ctx(f), vals, vec, n);
+	if (vals != stack)
+		kfree(vals);
+	return ret;
 }
 
 static int pfm_load_cpu(struct pfm_context *ctx, const struct pfarg_load *req)
@@ -361,11 +400,12 @@ static int pfm_load_allowed(struct pfm_context *ctx, struct task_struct *task)
 		return ret;
 	if (task == current)
 		return ctx->flags & PFM_FL_NOTIFY_BLOCK ? -EINVAL : 0;
-	if (task->flags & PF_KTHREAD)
+	/* This one is for life, the others change. */
+	if (data_race(task->flags) & PF_KTHREAD)
 		return -EPERM;
 	if (!ptrace_may_access(task, PTRACE_MODE_READ_REALCREDS))
 		return -EPERM;
-	if ((task->flags & PF_EXITING) || task->exit_state)
+	if ((READ_ONCE(task->flags) & PF_EXITING) || READ_ONCE(task->exit_state))
 		return -EBUSY;
 	if (!(ctx->flags & PFM_FL_REMOTE) && !pfm_target_traced(task))
 		return -ESRCH;
@@ -433,7 +473,7 @@ SYSCALL_DEFINE2(pfm_start, int, fd, struct pfarg_start __user *, ureq)
 
 	ctx = pfm_ctx(f);
 	guard(pfm)(ctx);
-	if (ctx->state == PFM_UNLOADED)
+	if (pfm_state(ctx) == PFM_UNLOADED)
 		return -EINVAL;
 	ret = pfm_check_stopped(ctx, false);
 	if (ret)
@@ -457,7 +497,7 @@ SYSCALL_DEFINE1(pfm_stop, int, fd)
 
 	ctx = pfm_ctx(f);
 	guard(pfm)(ctx);
-	if (ctx->state == PFM_UNLOADED)
+	if (pfm_state(ctx) == PFM_UNLOADED)
 		return -EINVAL;
 	ret = pfm_check_stopped(ctx, false);
 	return ret ?: pfm_stop(ctx);
@@ -473,7 +513,7 @@ SYSCALL_DEFINE1(pfm_restart, int, fd)
 
 	ctx = pfm_ctx(f);
 	guard(pfm)(ctx);
-	if (ctx->state == PFM_UNLOADED)
+	if (pfm_state(ctx) == PFM_UNLOADED)
 		return -EBUSY;
 	if (!ctx->task && !(ctx->flags & PFM_FL_REMOTE) &&
 	    ctx->cpu != raw_smp_processor_id())

@@ -13,7 +13,8 @@
 /* Below this perf's timers would not go. */
 #define PFM_TIMEOUT_FLOOR	10000
 
-unsigned int pfm_arg_mem_max = PAGE_SIZE;
+/* Work with interrupts off grows with it, so it does not grow with the page. */
+unsigned int pfm_arg_mem_max = SZ_4K;
 unsigned int pfm_sets_max = 64;
 unsigned int pfm_events_max = 256;
 unsigned long pfm_smpl_mem_max = SZ_16M;

@@ -8,6 +8,7 @@
 #include <linux/irq_work.h>
 #include <linux/mm.h>
 #include <linux/perf_event.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "../internal.h"
@@ -17,6 +18,11 @@
 #define AUX_PAGES	4
 #define AUX_SIZE	(AUX_PAGES * PAGE_SIZE)
 #define AUX_PGOFF	8
+
+/* More than there is memory for, and what else an offset in it does not fit into. */
+#define FAR_SIZE	(8ULL << 30)
+#define FAR_NR_PAGES	((int)(FAR_SIZE >> PAGE_SHIFT))
+#define FAR_ORDER	3
 
 struct aux_test {
 	struct perf_event		event;
@@ -28,6 +34,9 @@ struct aux_test {
 	bool				setup_fails;
 	bool				alive;
 	u64				read;
+	/* The table of the far area, NULL without one, and the pages in it. */
+	void				**far;
+	void				*far_pages;
 };
 
 /* Of struct perf_event::clock, which has no argument. */
@@ -102,6 +111,19 @@ static void settle(struct aux_test *aux)
 	irq_work_sync(&aux->event.pending_disable_irq);
 }
 
+/* An area of @nr_pages is not allocated but told: a table of few pages in its place. */
+static void far_swap(struct aux_test *aux, int nr_pages)
+{
+	swap(aux->rb->aux_pages, aux->far);
+	aux->rb->aux_nr_pages = nr_pages;
+}
+
+static void far_free(struct aux_test *aux)
+{
+	free_pages((unsigned long)aux->far_pages, FAR_ORDER);
+	kvfree(aux->far);
+}
+
 static void aux_test_exit(struct kunit *test)
 {
 	struct aux_test *aux = test->priv;
@@ -109,6 +131,9 @@ static void aux_test_exit(struct kunit *test)
 	if (!aux)
 		return;
 	settle(aux);
+	if (aux->rb->aux_nr_pages == FAR_NR_PAGES)
+		far_swap(aux, 1);
+	far_free(aux);
 	RCU_INIT_POINTER(aux->event.rb, NULL);
 	if (rb_has_aux(aux->rb))
 		rb_free_aux(aux->rb);
@@ -381,13 +406,29 @@ static void overwritten_area_takes_the_drivers_head(struct kunit *test)
 	expect_no_record(test, aux);
 	settle(aux);
 	KUNIT_EXPECT_EQ(test, aux->wakeups, 0);
-	KUNIT_EXPECT_EQ(test, aux->rb->aux_wrapped, 0);
 
 	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
 	KUNIT_EXPECT_EQ(test, aux->handle.head, 10 * AUX_SIZE + 24);
 	aux->handle.head = 16;
 	aux_end(aux, AUX_SIZE);
 	expect_aux_record(test, aux, 16, AUX_SIZE, PERF_AUX_FLAG_OVERWRITE);
+}
+
+static void head_that_goes_back_has_wrapped(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, 0);
+
+	if (!IS_ENABLED(CONFIG_PERF_AUX_SNAPSHOT))
+		kunit_skip(test, "needs CONFIG_PERF_AUX_SNAPSHOT");
+
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux->handle.head = 10 * AUX_SIZE + 24;
+	aux_end(aux, 0);
+	KUNIT_EXPECT_EQ(test, aux->rb->aux_wrapped, 0);
+
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux->handle.head = 16;
+	aux_end(aux, AUX_SIZE);
 	KUNIT_EXPECT_EQ(test, aux->rb->aux_wrapped, 1);
 }
 
@@ -423,6 +464,85 @@ static void size_of_a_large_area_is_no_int(struct kunit *test)
 	aux->rb->aux_nr_pages = 0;
 }
 
+/* One page ends and another one begins at each of these offsets. */
+static const u64 far_borders[] = { 2ULL << 30, 4ULL << 30, FAR_SIZE };
+
+static void far_fill(struct aux_test *aux)
+{
+	void *page = aux->far_pages, **first, **second;
+	int i;
+
+	for (i = 0; i < FAR_NR_PAGES; i++)
+		aux->far[i] = page;
+	for (i = 0; i < ARRAY_SIZE(far_borders); i++) {
+		first = &aux->far[(far_borders[i] >> PAGE_SHIFT) - 1];
+		second = &aux->far[(far_borders[i] >> PAGE_SHIFT) & (FAR_NR_PAGES - 1)];
+		*first = page + (2 * i + 1) * PAGE_SIZE;
+		*second = page + (2 * i + 2) * PAGE_SIZE;
+		*(u64 *)(*first + PAGE_SIZE - 8) = 100 + i;
+		*(u64 *)*second = 200 + i;
+	}
+}
+
+static struct aux_test *far_make(struct kunit *test)
+{
+	struct aux_test *aux = test->priv;
+
+	if (!IS_ENABLED(CONFIG_64BIT))
+		kunit_skip(test, "no such area fits");
+	aux->far = kvcalloc(FAR_NR_PAGES, sizeof(*aux->far), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, aux->far);
+	aux->far_pages = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, FAR_ORDER);
+	KUNIT_ASSERT_NOT_NULL(test, aux->far_pages);
+	far_fill(aux);
+	KUNIT_ASSERT_EQ(test, aux_alloc(aux, 1, 0, RING_BUFFER_WRITABLE), 0);
+	far_swap(aux, FAR_NR_PAGES);
+	return aux;
+}
+
+static void copy_crosses_what_an_int_can_tell(struct kunit *test)
+{
+	struct aux_test *aux = far_make(test);
+	struct perf_output_handle to;
+	struct perf_sample_data data;
+	u64 *words, at;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	for (i = 0; i < ARRAY_SIZE(far_borders); i++) {
+		at = far_borders[i];
+		KUNIT_ASSERT_EQ(test, perf_output_begin(&to, &data, &aux->event, 16), 0);
+		KUNIT_EXPECT_EQ(test, perf_output_copy_aux(&aux->handle, &to, at - 8, at + 8), 16);
+		perf_output_end(&to);
+		words = aux->rb->data_pages[0] + 16 * i;
+		KUNIT_EXPECT_EQ(test, words[0], 100 + i);
+		KUNIT_EXPECT_EQ(test, words[1], 200 + i);
+	}
+	aux_end(aux, 0);
+}
+
+static void stream_crosses_what_an_int_can_tell(struct kunit *test)
+{
+	struct aux_test *aux = far_make(test);
+	const u64 gb = 1 << 30;
+
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	KUNIT_EXPECT_EQ(test, (u64)aux->handle.size, 8 * gb - 1);
+	aux_end(aux, 5 * gb);
+	expect_aux_record(test, aux, 0, 5 * gb, 0);
+	KUNIT_EXPECT_EQ(test, aux_head(aux), 5 * gb);
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	KUNIT_EXPECT_EQ(test, (u64)aux->handle.size, 3 * gb - 1);
+	aux_end(aux, 0);
+
+	aux_set_tail(aux, 4 * gb);
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	KUNIT_EXPECT_EQ(test, (u64)aux->handle.size, 7 * gb - 1);
+	aux_end(aux, 6 * gb);
+	expect_aux_record(test, aux, 5 * gb, 6 * gb, 0);
+	KUNIT_EXPECT_EQ(test, aux_head(aux), 11 * gb);
+}
+
 static void area_without_scatter_gather_is_one_chunk(struct kunit *test)
 {
 	struct aux_test *aux = test->priv;
@@ -437,6 +557,26 @@ static void area_without_scatter_gather_is_one_chunk(struct kunit *test)
 	for (i = 1; i < 8; i++)
 		KUNIT_EXPECT_PTR_EQ(test, aux->rb->aux_pages[i],
 				    aux->rb->aux_pages[0] + i * PAGE_SIZE);
+}
+
+/* A chunk of that order does not exist, whatever is free. */
+static void area_that_cannot_be_one_chunk_is_refused(struct kunit *test)
+{
+	struct aux_test *aux = test->priv;
+
+	aux->pmu.capabilities = PERF_PMU_CAP_AUX_NO_SG;
+	KUNIT_EXPECT_EQ(test, aux_alloc(aux, 2 << MAX_PAGE_ORDER, 0, 0), -ENOMEM);
+	KUNIT_EXPECT_FALSE(test, aux->alive);
+	KUNIT_EXPECT_FALSE(test, rb_has_aux(aux->rb));
+	KUNIT_EXPECT_NULL(test, aux->rb->aux_pages);
+	KUNIT_EXPECT_EQ(test, aux->rb->aux_pgoff, 0);
+	KUNIT_EXPECT_NULL(test, aux_begin(aux));
+
+	/* A protected area may have several, and a page is one. */
+	KUNIT_EXPECT_EQ(test, aux_alloc(aux, 2 << MAX_PAGE_ORDER, 0, RING_BUFFER_WRITABLE), 0);
+	KUNIT_EXPECT_TRUE(test, aux->alive);
+	rb_free_aux(aux->rb);
+	KUNIT_EXPECT_EQ(test, aux_alloc(aux, 1, 0, 0), 0);
 }
 
 static void large_chunks_follow_the_watermark(struct kunit *test)
@@ -460,6 +600,30 @@ static void failed_setup_leaves_nothing(struct kunit *test)
 	aux->setup_fails = false;
 	KUNIT_EXPECT_EQ(test, aux_alloc(aux, AUX_PAGES, 0, 0), 0);
 	KUNIT_EXPECT_TRUE(test, aux->alive);
+}
+
+/* The thread of the test itself: the signal is there, and nobody delivers it. */
+static void fatal_signal_ends_the_allocation(struct kunit *test)
+{
+	struct sighand_struct *sighand = rcu_dereference_raw(current->sighand);
+	struct aux_test *aux = test->priv;
+	int ret;
+
+	spin_lock_irq(&sighand->siglock);
+	sigaddset(&current->pending.signal, SIGKILL);
+	set_tsk_thread_flag(current, TIF_SIGPENDING);
+	spin_unlock_irq(&sighand->siglock);
+	ret = aux_alloc(aux, AUX_PAGES, 0, 0);
+	spin_lock_irq(&sighand->siglock);
+	sigdelset(&current->pending.signal, SIGKILL);
+	recalc_sigpending();
+	spin_unlock_irq(&sighand->siglock);
+
+	KUNIT_EXPECT_EQ(test, ret, -EINTR);
+	KUNIT_EXPECT_FALSE(test, aux->alive);
+	KUNIT_EXPECT_FALSE(test, rb_has_aux(aux->rb));
+	KUNIT_EXPECT_NULL(test, aux->rb->aux_pages);
+	KUNIT_EXPECT_EQ(test, aux_alloc(aux, AUX_PAGES, 0, 0), 0);
 }
 
 static void last_reference_frees_the_area(struct kunit *test)
@@ -500,12 +664,19 @@ static void run_full(struct kunit *test, struct aux_test *aux, int times)
 	}
 }
 
+static void ask_for_gaps(struct kunit *test, struct aux_test *aux)
+{
+	if (!IS_ENABLED(CONFIG_PERF_AUX_LOST))
+		kunit_skip(test, "needs CONFIG_PERF_AUX_LOST");
+	aux->event.attr.aux_lost = 1;
+}
+
 static void stop_is_told_when_it_goes_on(struct kunit *test)
 {
 	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
 	const u64 *record;
 
-	aux->event.attr.aux_lost = 1;
+	ask_for_gaps(test, aux);
 	run_full(test, aux, 3);
 	expect_no_record(test, aux);
 	aux_set_tail(aux, AUX_SIZE - 1);
@@ -540,7 +711,7 @@ static void start_before_the_disabling_is_none(struct kunit *test)
 	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
 	const u64 *record;
 
-	aux->event.attr.aux_lost = 1;
+	ask_for_gaps(test, aux);
 	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
 	perf_aux_output_flag(&aux->handle, PERF_AUX_FLAG_TRUNCATED);
 	aux_end(aux, 64);
@@ -567,7 +738,7 @@ static void stop_that_finds_no_room_is_told_later(struct kunit *test)
 	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
 	const u64 *record;
 
-	aux->event.attr.aux_lost = 1;
+	ask_for_gaps(test, aux);
 	run_full(test, aux, 1);
 	rb_toggle_paused(aux->rb, true);
 	aux_set_tail(aux, AUX_SIZE - 1);
@@ -599,11 +770,16 @@ static struct kunit_case aux_cases[] = {
 	KUNIT_CASE(default_watermark_is_half_of_the_area),
 	KUNIT_CASE(skip_moves_the_head_without_a_record),
 	KUNIT_CASE(overwritten_area_takes_the_drivers_head),
+	KUNIT_CASE(head_that_goes_back_has_wrapped),
 	KUNIT_CASE(copy_follows_the_wrap),
 	KUNIT_CASE(size_of_a_large_area_is_no_int),
+	KUNIT_CASE(copy_crosses_what_an_int_can_tell),
+	KUNIT_CASE(stream_crosses_what_an_int_can_tell),
 	KUNIT_CASE(area_without_scatter_gather_is_one_chunk),
+	KUNIT_CASE(area_that_cannot_be_one_chunk_is_refused),
 	KUNIT_CASE(large_chunks_follow_the_watermark),
 	KUNIT_CASE(failed_setup_leaves_nothing),
+	KUNIT_CASE(fatal_signal_ends_the_allocation),
 	KUNIT_CASE(last_reference_frees_the_area),
 	KUNIT_CASE(area_beyond_the_memory_is_refused),
 	KUNIT_CASE(stop_is_told_when_it_goes_on),

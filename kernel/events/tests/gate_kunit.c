@@ -5,7 +5,10 @@
 
 #include <kunit/test-bug.h>
 #include <kunit/test.h>
+#include <linux/delay.h>
 #include <linux/hw_breakpoint.h>
+#include <linux/jiffies.h>
+#include <linux/jump_label.h>
 #include <linux/limits.h>
 #include <linux/perf_event.h>
 #include <linux/preempt.h>
@@ -223,11 +226,12 @@ static void fire(struct pair *pair, unsigned int role)
 
 static u64 nr_opened(struct perf_event *event)
 {
-	u64 value;
+	/* Has room for the time, which nobody asks for. */
+	u64 values[2];
 
 	KUNIT_EXPECT_EQ(kunit_get_current_test(),
-			perf_gate_values(event, PERF_FORMAT_GATE_COUNT, 0, true, &value), 1);
-	return value;
+			perf_gate_values(event, PERF_FORMAT_GATE_COUNT, 0, true, values), 1);
+	return values[0];
 }
 
 static void window_holds_what_is_counted_in_it(struct kunit *test)
@@ -337,6 +341,24 @@ static void severed_target_keeps_its_state(struct kunit *test)
 	local64_add(50, &target->count);
 	KUNIT_EXPECT_NULL(test, target->gate->starter);
 	KUNIT_EXPECT_EQ(test, perf_gate_count(target), 2);
+}
+
+/* An event of a child that is on its way out may refer to the one it is inherited from. */
+static void closed_trigger_that_stays_for_a_while_is_unlinked(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+	struct perf_event *target = pair->target;
+	struct perf_event *trigger = pair->trigger;
+
+	atomic_long_inc(&trigger->refcount);
+	perf_event_release_kernel(trigger);
+	KUNIT_EXPECT_NULL(test, target->gate->starter);
+	KUNIT_EXPECT_EQ(test, trigger->gate->nr_links, 0);
+
+	/* An event may be detached twice. This drops the other reference. */
+	perf_event_release_kernel(trigger);
+	pair->trigger = NULL;
+	pair->link = NULL;
 }
 
 static void reset(struct perf_event *event)
@@ -476,6 +498,54 @@ static void stopped_breakpoint_is_scheduled_in_running(struct kunit *test)
 	expect_to_run_again(test, &attr);
 }
 
+/* Two seconds, and ten times that for a machine that has a lot else to do. */
+static bool key_goes_off(void)
+{
+	unsigned long end = jiffies + 20 * HZ;
+
+	while (static_key_enabled(&perf_gate_key.key)) {
+		if (time_after(jiffies, end))
+			return false;
+		msleep(20);
+	}
+	return true;
+}
+
+static struct perf_event *paused_event(void)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_SOFTWARE,
+		.size		= sizeof(attr),
+		.config		= PERF_COUNT_SW_DUMMY,
+		.start_paused	= 1,
+	};
+
+	return perf_event_create_kernel_counter(&attr, 0, NULL, NULL, NULL);
+}
+
+/* An event is freed with its last reference, the key is for those that are left. */
+static void key_is_off_again_after_the_last_gate(struct kunit *test)
+{
+	struct perf_event *first, *last;
+
+	KUNIT_ASSERT_TRUE_MSG(test, key_goes_off(), "somebody else has gates, or has left one");
+
+	first = paused_event();
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, first);
+	KUNIT_EXPECT_TRUE(test, static_key_enabled(&perf_gate_key.key));
+	last = paused_event();
+	if (!IS_ERR(last)) {
+		perf_event_release_kernel(first);
+		msleep(2000);
+		KUNIT_EXPECT_TRUE(test, static_key_enabled(&perf_gate_key.key));
+	} else {
+		KUNIT_FAIL(test, "second event: %pe", last);
+		last = first;
+	}
+	perf_event_release_kernel(last);
+	KUNIT_EXPECT_TRUE(test, key_goes_off());
+}
+
 static struct kunit_case state_cases[] = {
 	KUNIT_CASE_PARAM(depth_follows_the_triggers, next_gen_params),
 	KUNIT_CASE(fresh_gate_hides_nothing),
@@ -499,6 +569,7 @@ static struct kunit_case fire_cases[] = {
 	KUNIT_CASE(disabled_trigger_does_not_fire),
 	KUNIT_CASE(firing_is_latched_while_the_target_is_off),
 	KUNIT_CASE(severed_target_keeps_its_state),
+	KUNIT_CASE(closed_trigger_that_stays_for_a_while_is_unlinked),
 	KUNIT_CASE(reset_empties_the_windows_alone),
 	{}
 };
@@ -527,6 +598,7 @@ static struct kunit_suite clock_suite = {
 static struct kunit_case core_cases[] = {
 	KUNIT_CASE(stopped_tracepoint_event_is_scheduled_in_running),
 	KUNIT_CASE(stopped_breakpoint_is_scheduled_in_running),
+	KUNIT_CASE_SLOW(key_is_off_again_after_the_last_gate),
 	{}
 };
 

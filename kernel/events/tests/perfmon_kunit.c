@@ -63,14 +63,14 @@ static void explicit_successor_is_followed(struct kunit *test)
 
 static void deleted_set_is_not_active(struct kunit *test)
 {
-	const struct pfarg_setdesc desc = { .set_id = 5 };
+	struct pfarg_setdesc desc = { .set_id = 5 };
 	struct pfm_context *ctx = test->priv;
 
 	KUNIT_ASSERT_EQ(test, 0, make_set(ctx, 5, 0, 0));
 	ctx->active = pfm_set_find(ctx, 5);
-	KUNIT_EXPECT_EQ(test, 0, pfm_set_delete(ctx, &desc));
+	KUNIT_EXPECT_EQ(test, 0, pfm_sets_delete(ctx, &desc, 1));
 	KUNIT_EXPECT_PTR_EQ(test, pfm_set_find(ctx, 0), ctx->active);
-	KUNIT_EXPECT_EQ(test, -EINVAL, pfm_set_delete(ctx, &desc));
+	KUNIT_EXPECT_EQ(test, -EINVAL, pfm_sets_delete(ctx, &desc, 1));
 }
 
 static void period_is_what_is_left_to_zero(struct kunit *test)

@@ -9,6 +9,7 @@
 
 #include <kunit/test.h>
 #include <linux/align.h>
+#include <linux/gfp.h>
 #include <linux/irq_work.h>
 #include <linux/mm.h>
 #include <linux/perf_event.h>
@@ -16,10 +17,13 @@
 #include <linux/prandom.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 
 #include "../internal.h"
 
 #define EVENT_ID	4711
+#define FENCE_BYTE	0xa5
+#define HOSTILE_ROUNDS	20000
 
 /* With a sanitizer each access counts ten times. */
 #if IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KCSAN)
@@ -150,13 +154,18 @@ static int ring_write(struct ring_test *ring, const void *record, unsigned int s
 }
 
 /* Words that tell where they belong. */
-static void ring_fill(struct ring_test *ring, u64 seed)
+static void ring_fill_size(struct ring_test *ring, u64 seed, unsigned int size)
 {
 	u64 *words = (u64 *)ring->record;
 	unsigned int i;
 
-	for (i = 0; i < sizeof(ring->record) / sizeof(*words); i++)
+	for (i = 0; i < size / sizeof(*words); i++)
 		words[i] = (seed + i) * 0x9e3779b97f4a7c15ULL;
+}
+
+static void ring_fill(struct ring_test *ring, u64 seed)
+{
+	ring_fill_size(ring, seed, sizeof(ring->record));
 }
 
 static bool ring_equals(struct ring_test *ring, unsigned long at, unsigned int size)
@@ -206,14 +215,18 @@ static bool ends_are_exact(struct ring_test *ring, unsigned long offset, unsigne
 	ring_start_at(ring, offset);
 	if (ring_begin(ring, &handle, size))
 		return false;
-	perf_output_put(&handle, first);
-	perf_output_skip(&handle, size - 16);
+	if (size > 8) {
+		perf_output_put(&handle, first);
+		perf_output_skip(&handle, size - 16);
+	}
 	perf_output_put(&handle, last);
 	perf_output_end(&handle);
 
-	return ring_head(ring) == offset + size && ring_word(ring, offset) == first &&
+	/* With the largest record, both neighbours are the one word that is left. */
+	return ring_head(ring) == offset + size &&
+	       (size == 8 || ring_word(ring, offset) == first) &&
 	       ring_word(ring, end) == last && !ring_word(ring, offset + size) &&
-	       (size + 8 >= total || !ring_word(ring, offset + total - 8));
+	       !ring_word(ring, offset + total - 8);
 }
 
 static void record_stays_within_its_bounds_on_two_pages(struct kunit *test)
@@ -222,10 +235,36 @@ static void record_stays_within_its_bounds_on_two_pages(struct kunit *test)
 	unsigned int step = max_t(unsigned int, 8, PAGE_SIZE / 512);
 	unsigned long size, offset;
 
-	for (size = 16; size < 2 * PAGE_SIZE - 8; size += step) {
+	for (size = 8; size < 2 * PAGE_SIZE; size += step) {
 		for (offset = 0; offset < 2 * PAGE_SIZE; offset += max(step, OFFSET_STEP)) {
 			if (!ends_are_exact(ring, offset, size)) {
 				KUNIT_FAIL(test, "size %lu at offset %lu", size, offset);
+				return;
+			}
+		}
+		cond_resched();
+	}
+}
+
+/* All of the content, of sizes that cross from page to page in each way. */
+static void content_is_whole_across_two_pages(struct kunit *test)
+{
+	static const unsigned long sizes[] = {
+		8, 16, 72, PAGE_SIZE - 8, PAGE_SIZE, PAGE_SIZE + 8,
+		2 * PAGE_SIZE - 16, 2 * PAGE_SIZE - 8,
+	};
+	struct ring_test *ring = ring_make_writable(test, 2);
+	unsigned int step = max_t(unsigned int, 8, PAGE_SIZE / 512), i;
+	unsigned long offset;
+
+	for (offset = 0; offset < 2 * PAGE_SIZE; offset += step) {
+		for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+			ring_fill_size(ring, offset * 8 + i, sizes[i]);
+			ring_start_at(ring, offset);
+			if (ring_write(ring, ring->record, sizes[i]) ||
+			    ring_head(ring) != offset + sizes[i] ||
+			    !ring_equals(ring, offset, sizes[i])) {
+				KUNIT_FAIL(test, "size %lu at offset %lu", sizes[i], offset);
 				return;
 			}
 		}
@@ -243,13 +282,33 @@ static void buffer_is_never_filled_to_its_last_byte(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, PAGE_SIZE), -ENOSPC);
 }
 
-static void head_counts_through_zero(struct kunit *test)
+struct boundary_row {
+	const char	*name;
+	u64		at;
+};
+
+/* On a 32-bit kernel the second one is the first one. */
+static const struct boundary_row boundary_rows[] = {
+	{ "zero", 0 },
+	{ "2^32", 1ULL << 32 },
+	{ "2^31", 1ULL << 31 },
+};
+
+static void boundary_row_name(const struct boundary_row *row, char *desc)
 {
+	strscpy(desc, row->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(boundary, boundary_rows, boundary_row_name);
+
+static void head_counts_through_a_boundary(struct kunit *test)
+{
+	const struct boundary_row *row = test->param_value;
 	struct ring_test *ring = ring_make_writable(test, 2);
-	unsigned long start = -3UL * PAGE_SIZE - 48, at = start;
+	unsigned long at = (unsigned long)row->at - 3 * PAGE_SIZE - 48;
 	unsigned int i;
 
-	ring_start_at(ring, start);
+	ring_start_at(ring, at);
 	for (i = 0; i < 5 * PAGE_SIZE / 56; i++) {
 		ring_fill(ring, i);
 		KUNIT_ASSERT_EQ(test, ring_write(ring, ring->record, 56), 0);
@@ -258,17 +317,41 @@ static void head_counts_through_zero(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, (unsigned long)ring_head(ring), at);
 		ring_set_tail(ring, at);
 	}
-	KUNIT_EXPECT_LT(test, at, start);
+	/* It is there by now. */
+	KUNIT_EXPECT_LT(test, at - (unsigned long)row->at, 2 * PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&ring->event.lost_samples), 0);
 	KUNIT_EXPECT_EQ(test, local_read(&ring->rb->lost), 0);
 }
 
-static void full_buffer_is_full_around_zero_too(struct kunit *test)
+static void backward_head_counts_through_a_boundary(struct kunit *test)
 {
+	const struct boundary_row *row = test->param_value;
+	struct ring_test *ring = ring_make_writable(test, 2);
+	unsigned long at = (unsigned long)row->at + 3 * PAGE_SIZE + 48;
+	unsigned int i;
+
+	ring->event.attr.write_backward = 1;
+	ring_start_at(ring, at);
+	for (i = 0; i < 5 * PAGE_SIZE / 56; i++) {
+		ring_fill(ring, i);
+		KUNIT_ASSERT_EQ(test, ring_write(ring, ring->record, 56), 0);
+		at -= 56;
+		KUNIT_ASSERT_TRUE(test, ring_equals(ring, at, 56));
+		KUNIT_ASSERT_EQ(test, (unsigned long)ring_head(ring), at);
+		ring_set_tail(ring, at);
+	}
+	KUNIT_EXPECT_LT(test, (unsigned long)row->at - at, 2 * PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&ring->event.lost_samples), 0);
+	ring->event.attr.write_backward = 0;
+}
+
+static void buffer_across_a_boundary_is_full_when_it_is(struct kunit *test)
+{
+	const struct boundary_row *row = test->param_value;
 	struct ring_test *ring = ring_make_writable(test, 1);
 	unsigned int i, nr = (PAGE_SIZE - 1) / 64;
 
-	ring_start_at(ring, -1024UL);
+	ring_start_at(ring, (unsigned long)row->at - 1024);
 	for (i = 0; i < nr; i++)
 		KUNIT_ASSERT_EQ(test, ring_write(ring, ring->record, 64), 0);
 	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, 64), -ENOSPC);
@@ -372,6 +455,40 @@ static void backward_writer_stops_at_the_tail(struct kunit *test)
 	ring_set_tail(ring, -72UL);
 	local_set(&ring->rb->lost, 0);
 	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, 72), 0);
+	ring->event.attr.write_backward = 0;
+}
+
+/* The largest record that fits and one that is too large, with @left bytes of room. */
+static void expect_backward_room(struct kunit *test, unsigned int left)
+{
+	struct ring_test *ring = ring_make_writable(test, 1);
+
+	/* A byte always stays free, hence eight. */
+	if (left < PAGE_SIZE - 8)
+		KUNIT_ASSERT_EQ(test, ring_write(ring, ring->record, PAGE_SIZE - 8 - left), 0);
+	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, left + 8), -ENOSPC);
+	/* Telling the loss would take room, too. */
+	local_set(&ring->rb->lost, 0);
+	KUNIT_EXPECT_EQ(test, left ? ring_write(ring, ring->record, left) : 0, 0);
+	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, 8), -ENOSPC);
+
+	/* Reading a word of it makes room for exactly that. */
+	local_set(&ring->rb->lost, 0);
+	ring_set_tail(ring, -8UL);
+	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, 8), 0);
+	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, 8), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, (unsigned long)ring_head(ring), -PAGE_SIZE);
+}
+
+static void backward_writer_has_all_but_the_last_byte(struct kunit *test)
+{
+	struct ring_test *ring = test->priv;
+
+	ring->event.attr.write_backward = 1;
+	expect_backward_room(test, 0);
+	expect_backward_room(test, 8);
+	expect_backward_room(test, 64);
+	expect_backward_room(test, PAGE_SIZE - 8);
 	ring->event.attr.write_backward = 0;
 }
 
@@ -508,26 +625,103 @@ static void nested_writers_lose_and_tear_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic64_read(&state.ring->event.lost_samples), 0);
 }
 
-static void hostile_tail_changes_nothing_but_the_room(struct kunit *test)
+/*
+ * Pages in a row in place of the buffer's own, and a page on each side of them that
+ * nobody is to write to. A copy that goes too far would else land in the page of
+ * somebody, where KASAN sees nothing wrong.
+ */
+static char *fence_put(struct kunit *test, struct ring_test *ring, void **old)
 {
-	struct ring_test *ring = ring_make_writable(test, 1);
-	unsigned long head = 0, last = 0;
+	unsigned int i, nr = data_page_nr(ring->rb);
+	char *fence = alloc_pages_exact((nr + 2) * PAGE_SIZE, GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, fence);
+	memset(fence, FENCE_BYTE, (nr + 2) * PAGE_SIZE);
+	for (i = 0; i < ring->rb->nr_pages; i++) {
+		old[i] = ring->rb->data_pages[i];
+		ring->rb->data_pages[i] = fence + (i + 1) * PAGE_SIZE;
+	}
+	return fence;
+}
+
+/* Whether both of them are what they were. */
+static bool fence_take(struct ring_test *ring, char *fence, void **old)
+{
+	unsigned int i, nr = data_page_nr(ring->rb);
+	bool whole;
+
+	whole = !memchr_inv(fence, FENCE_BYTE, PAGE_SIZE) &&
+		!memchr_inv(fence + (nr + 1) * PAGE_SIZE, FENCE_BYTE, PAGE_SIZE);
+	for (i = 0; i < ring->rb->nr_pages; i++)
+		ring->rb->data_pages[i] = old[i];
+	free_pages_exact(fence, (nr + 2) * PAGE_SIZE);
+	return whole;
+}
+
+/* Most are small, and some are as large as the buffer, or do not fit. */
+static unsigned int hostile_size(struct ring_test *ring, unsigned int i)
+{
+	if (i % 16)
+		return 8 + 8 * (i % 100);
+	return perf_data_size(ring->rb) - 16 + 8 * (i / 16 % 4);
+}
+
+static void expect_hostile_tail_is_harmless(struct kunit *test, int nr_pages)
+{
+	struct ring_test *ring = ring_make_writable(test, nr_pages);
+	unsigned long head = 0, last = 0, moved;
+	char *fence;
+	void *old[2];
 	struct rnd_state rnd;
 	int i, lost = 0;
 
+	fence = fence_put(test, ring, old);
 	prandom_seed_state(&rnd, 1);
-	for (i = 0; i < 100000; i++) {
+	for (i = 0; i < HOSTILE_ROUNDS; i++) {
 		unsigned long tail = prandom_u32_state(&rnd);
+		unsigned int size = hostile_size(ring, i);
 
 		ring_set_tail(ring, i & 1 ? tail << 32 | tail : head + (int)tail);
-		lost += !!ring_write(ring, ring->record, 8 + 8 * (i % 100));
+		lost += !!ring_write(ring, ring->record, size);
 		head = ring_head(ring);
-		if (head < last || head - last > 8 + 8 * 100 + 24)
+		moved = is_write_backward(&ring->event) ? last - head : head - last;
+		if (moved > size + 24)
 			break;
 		last = head;
 	}
-	KUNIT_EXPECT_EQ(test, i, 100000);
+	KUNIT_EXPECT_TRUE(test, fence_take(ring, fence, old));
+	KUNIT_EXPECT_EQ(test, i, HOSTILE_ROUNDS);
+	KUNIT_EXPECT_GT(test, lost, 0);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&ring->event.lost_samples), lost);
+}
+
+static void hostile_tail_changes_nothing_but_the_room(struct kunit *test)
+{
+	struct ring_test *ring = test->priv;
+
+	expect_hostile_tail_is_harmless(test, 1);
+	expect_hostile_tail_is_harmless(test, 2);
+	ring->event.attr.write_backward = 1;
+	expect_hostile_tail_is_harmless(test, 1);
+	expect_hostile_tail_is_harmless(test, 2);
+	ring->event.attr.write_backward = 0;
+}
+
+/* Each byte that may be written is, and none beyond. */
+static void records_stay_inside_of_the_fence(struct kunit *test)
+{
+	struct ring_test *ring = ring_make_writable(test, 2);
+	unsigned int size = 2 * PAGE_SIZE - 8;
+	unsigned long offset;
+	char *fence;
+	void *old[2];
+
+	fence = fence_put(test, ring, old);
+	for (offset = 0; offset < 2 * PAGE_SIZE; offset += max(8, PAGE_SIZE / 512)) {
+		ring_start_at(ring, offset);
+		ring_write(ring, ring->record, size);
+	}
+	KUNIT_EXPECT_TRUE(test, fence_take(ring, fence, old));
 }
 
 struct watermark_row {
@@ -661,19 +855,23 @@ static void page_of_an_offset_is_the_one_it_names(struct kunit *test)
 static struct kunit_case ring_buffer_cases[] = {
 	KUNIT_CASE_SLOW(record_of_every_size_fits_at_every_offset),
 	KUNIT_CASE_SLOW(record_stays_within_its_bounds_on_two_pages),
+	KUNIT_CASE_SLOW(content_is_whole_across_two_pages),
 	KUNIT_CASE(buffer_is_never_filled_to_its_last_byte),
-	KUNIT_CASE(head_counts_through_zero),
-	KUNIT_CASE(full_buffer_is_full_around_zero_too),
+	KUNIT_CASE_PARAM(head_counts_through_a_boundary, boundary_gen_params),
+	KUNIT_CASE_PARAM(backward_head_counts_through_a_boundary, boundary_gen_params),
+	KUNIT_CASE_PARAM(buffer_across_a_boundary_is_full_when_it_is, boundary_gen_params),
 	KUNIT_CASE(loss_is_told_by_the_next_record),
 	KUNIT_CASE(loss_is_told_with_the_sample_id),
 	KUNIT_CASE(paused_buffer_counts_what_it_drops),
 	KUNIT_CASE(buffer_without_pages_takes_nothing),
 	KUNIT_CASE(backward_head_decreases),
 	KUNIT_CASE(backward_writer_stops_at_the_tail),
+	KUNIT_CASE(backward_writer_has_all_but_the_last_byte),
 	KUNIT_CASE(nested_records_show_with_the_outermost),
 	KUNIT_CASE(sequence_of_nested_records_keeps_its_order),
 	KUNIT_CASE_SLOW(nested_writers_lose_and_tear_nothing),
 	KUNIT_CASE(hostile_tail_changes_nothing_but_the_room),
+	KUNIT_CASE(records_stay_inside_of_the_fence),
 	KUNIT_CASE_PARAM(watermark_can_be_reached, watermark_gen_params),
 	KUNIT_CASE(wakeup_comes_beyond_the_watermark),
 	KUNIT_CASE(nested_writer_wakes_with_the_outermost),

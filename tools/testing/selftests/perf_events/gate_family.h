@@ -121,6 +121,9 @@ static inline void wait_for_success(struct __test_metadata *const _metadata, pid
 {
 	int status;
 
+	ASSERT_LE(0, pid) {
+		TH_LOG("fork: %s", strerror(errno));
+	}
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	ASSERT_EQ(0, status);
 }

@@ -65,6 +65,20 @@ struct gate_value {
 	__u64	gate_count;
 };
 
+/* The same of a group of four, with PERF_FORMAT_GROUP too. */
+struct gate_group {
+	__u64	nr;
+	__u64	enabled;
+	__u64	running;
+	struct {
+		__u64	value;
+		__u64	id;
+		__u64	lost;
+		__u64	gate_time;
+		__u64	gate_count;
+	} entry[4];
+};
+
 /* The counting tracepoints that open and close the gates of the calling task. */
 struct gate_triggers {
 	int	starter;
@@ -231,6 +245,37 @@ static inline long read_number(const char *path)
 	return number;
 }
 
+/* What a file of the kernel is told with one write(2). */
+static inline bool write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC);
+	bool done;
+
+	if (fd < 0)
+		return false;
+	done = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+	close(fd);
+	return done;
+}
+
+#define SAMPLE_TIME_PERCENT	"/proc/sys/kernel/perf_cpu_time_max_percent"
+
+static inline void limit_sample_time(void)
+{
+	write_text(SAMPLE_TIME_PERCENT, "25");
+}
+
+/*
+ * A slow machine lowers the sample rate, until samples are missing. Without a limit of
+ * the time it does not, and then the rate cannot be set either.
+ */
+static inline void keep_sample_rate(void)
+{
+	limit_sample_time();
+	write_text("/proc/sys/kernel/perf_event_max_sample_rate", "100000");
+	write_text(SAMPLE_TIME_PERCENT, "0");
+}
+
 /* The id of a tracepoint such as "syscalls/sys_enter_getuid", -1 without it. */
 static inline long tracepoint_id(const char *name)
 {
@@ -251,6 +296,26 @@ static inline long pmu_type(const char *name)
 
 	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", name);
 	return read_number(path);
+}
+
+/* Where in the program's file the code at @address stands, 0 when unknown. */
+static inline __u64 file_offset(unsigned long address)
+{
+	unsigned long start, end, offset;
+	char line[512], mode[8];
+	__u64 found = 0;
+	FILE *maps;
+
+	maps = fopen("/proc/self/maps", "r");
+	if (!maps)
+		return 0;
+	while (!found && fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx %7s %lx", &start, &end, mode, &offset) == 4 &&
+		    address >= start && address < end)
+			found = address - start + offset;
+	}
+	fclose(maps);
+	return found;
 }
 
 /*

@@ -31,6 +31,7 @@ FIXTURE_SETUP(gate_sample)
 	if (triggers_open(_metadata, &self->triggers))
 		return;
 	ASSERT_EQ(0, pages_map(&self->pages, NR_OUTSIDE));
+	keep_sample_rate();
 	self->attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
 	self->attr.sample_period = 1;
 	self->attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TIME;
@@ -38,6 +39,7 @@ FIXTURE_SETUP(gate_sample)
 
 FIXTURE_TEARDOWN(gate_sample)
 {
+	limit_sample_time();
 	munmap(self->pages.mem, self->pages.size);
 	triggers_close(&self->triggers);
 }
@@ -232,6 +234,75 @@ TEST_F(gate_sample, frequency_survives_a_closed_time)
 	EXPECT_EQ(0, nr_throttled);
 	EXPECT_LE(nr_reference - nr_reference / 5, nr_samples);
 	EXPECT_GE(nr_reference + nr_reference / 5, nr_samples);
+}
+
+/*
+ * Windows that are shorter than a tick, and than the time between two samples: the
+ * period has to be learnt from many of them.
+ */
+TEST_F_TIMEOUT(gate_sample, frequency_is_that_of_many_short_windows, 120)
+{
+	unsigned int nr_samples = 0, expected, window;
+	struct gate_value before = {}, after;
+	int target;
+
+	self->attr.freq = 1;
+	self->attr.sample_freq = 200;
+	self->attr.read_format = GATE_READ_FORMAT;
+	target = gate_open_target(_metadata, &self->triggers, &self->attr);
+	ASSERT_EQ(0, ring_map(&self->ring, target, RING_PAGES));
+	do {
+		for (window = 0; window < 100; window++) {
+			window_open();
+			pages_touch(&self->pages, 5);
+			window_close();
+		}
+		after = gate_read(target);
+		nr_samples += ring_drain(&self->ring, PERF_RECORD_SAMPLE);
+		/* The first periods are a guess, and can be far too long. */
+		if (!before.gate_time && nr_samples > 30) {
+			before = after;
+			nr_samples = 0;
+		}
+	} while (!before.gate_time || after.gate_time < before.gate_time + NSEC_PER_SEC);
+	expected = (after.gate_time - before.gate_time) * self->attr.sample_freq / NSEC_PER_SEC;
+	TH_LOG("%u samples, %u were asked for", nr_samples, expected);
+	/* What the host takes away counts as time of a window, and differs a lot. */
+	EXPECT_LT(expected / 3, nr_samples);
+	EXPECT_GT(expected * 3, nr_samples);
+}
+
+/*
+ * Software counts on while it is throttled: it leaves no samples, that is all. Each
+ * tick adds some ms to this count at once, and is the one that ends the throttling.
+ */
+TEST_F(gate_sample, throttled_event_counts_in_the_next_window)
+{
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_TRACEPOINT,
+						tracepoint_id("sched/sched_stat_runtime"));
+	__u64 end, all, inside;
+	int target, reference;
+
+	reference = gate_open(&attr, 0, -1);
+	ASSERT_LE(0, reference);
+	attr.sample_period = 1000;
+	target = gate_open_target(_metadata, &self->triggers, &attr);
+	window_open();
+	all = gate_read_count(reference);
+	inside = gate_read_count(target);
+	end = clock_ns(CLOCK_MONOTONIC) + NSEC_PER_SEC / 2;
+	while (clock_ns(CLOCK_MONOTONIC) < end) {
+		spin_ns(NSEC_PER_MSEC / 2);
+		window_close();
+		window_open();
+	}
+	inside = gate_read_count(target) - inside;
+	all = gate_read_count(reference) - all;
+	EXPECT_LT(NSEC_PER_SEC / 20, all);
+	EXPECT_LT(all - all / 4, inside);
+	EXPECT_LE(inside, all);
+	close(target);
+	close(reference);
 }
 
 TEST_F(gate_sample, new_period_does_not_open_a_closed_gate)

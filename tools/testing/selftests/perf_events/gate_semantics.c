@@ -588,4 +588,39 @@ TEST_F_TIMEOUT(gate_page, page_is_consistent_while_the_gate_flips, 120)
 	EXPECT_EQ(5000, self->watch.page->offset);
 }
 
+/*
+ * The tracepoint is delivered to the task that is woken, whatever is on then, by
+ * way of its events that are for the CPU of the waker: the timer's.
+ */
+TEST_F(gate, member_of_a_disabled_group_does_not_fire)
+{
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_TRACEPOINT,
+						tracepoint_id("syscalls/sys_enter_getppid"));
+	int leader, sibling, target, i;
+
+	ASSERT_EQ(0, pin_to_cpu(nth_cpu(0)));
+	attr.disabled = 1;
+	leader = gate_open(&attr, 0, nth_cpu(0));
+	ASSERT_LE(0, leader);
+	attr.disabled = 0;
+	attr.config = tracepoint_id("sched/sched_wakeup");
+	sibling = gate_open_group(&attr, 0, nth_cpu(0), leader);
+	ASSERT_LE(0, sibling);
+	attr.type = PERF_TYPE_SOFTWARE;
+	attr.config = PERF_COUNT_SW_PAGE_FAULTS;
+	target = gate_open(&attr, 0, nth_cpu(0));
+	ASSERT_LE(0, target);
+	ASSERT_EQ(0, set_starter(sibling, target));
+	for (i = 0; i < 5; i++)
+		sleep_for_certain();
+	EXPECT_EQ(0, gate_read(target).gate_count);
+	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_ENABLE, 0));
+	for (i = 0; i < 5; i++)
+		sleep_for_certain();
+	EXPECT_EQ(1, gate_read(target).gate_count);
+	close(target);
+	close(sibling);
+	close(leader);
+}
+
 TEST_HARNESS_MAIN

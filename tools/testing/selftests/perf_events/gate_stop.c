@@ -222,6 +222,7 @@ FIXTURE_SETUP(gate_stop_pmu)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
 
+	keep_sample_rate();
 	if (triggers_open(_metadata, &self->triggers))
 		return;
 	attr.sample_period = 100000;
@@ -241,6 +242,7 @@ FIXTURE_SETUP(gate_stop_pmu)
 
 FIXTURE_TEARDOWN(gate_stop_pmu)
 {
+	limit_sample_time();
 	triggers_close(&self->triggers);
 }
 
@@ -290,7 +292,7 @@ TEST_F(gate_stop_pmu, closed_event_raises_no_interrupt)
 /* The part of a period that a window leaves is carried to the next one. */
 TEST_F(gate_stop_pmu, period_counts_what_is_inside)
 {
-	unsigned int nr_samples, expected, window;
+	unsigned int nr_samples, expected, slack, window;
 	volatile unsigned long i;
 
 	for (window = 0; window < 50; window++) {
@@ -304,7 +306,12 @@ TEST_F(gate_stop_pmu, period_counts_what_is_inside)
 	nr_samples = ring_drain(&self->ring, PERF_RECORD_SAMPLE);
 	expected = gate_read_count(self->target) / 100000;
 	EXPECT_LT(10, expected);
-	EXPECT_LE(expected - expected / 20 - 1, nr_samples);
+	/*
+	 * An interrupt that is so late that it finds the kernel is no sample of user
+	 * mode, and a kernel with KASAN and the like is there for long.
+	 */
+	slack = expected / (access("/sys/kernel/debug/kmemleak", F_OK) ? 20 : 5) + 1;
+	EXPECT_LE(expected - slack, nr_samples);
 	EXPECT_GE(expected + 1, nr_samples);
 }
 

@@ -41,18 +41,6 @@ FIXTURE(gate_trace)
 	__u64 starter_id, stopper_id, target_id;
 };
 
-static bool write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_TRUNC);
-	bool done;
-
-	if (fd < 0)
-		return false;
-	done = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-	close(fd);
-	return done;
-}
-
 static __u64 event_id(int fd)
 {
 	__u64 id = 0;

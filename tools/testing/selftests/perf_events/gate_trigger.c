@@ -247,26 +247,6 @@ static int open_probe(const char *name, bool on_return, unsigned long config1, _
 	return gate_open(&attr, 0, -1);
 }
 
-/* Where in the program's file the code at @address stands, 0 when unknown. */
-static __u64 file_offset(unsigned long address)
-{
-	unsigned long start, end, offset;
-	char line[512], mode[8];
-	__u64 found = 0;
-	FILE *maps;
-
-	maps = fopen("/proc/self/maps", "r");
-	if (!maps)
-		return 0;
-	while (!found && fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%lx-%lx %7s %lx", &start, &end, mode, &offset) == 4 &&
-		    address >= start && address < end)
-			found = address - start + offset;
-	}
-	fclose(maps);
-	return found;
-}
-
 static int open_uprobe(void (*function)(int), bool on_return)
 {
 	return open_probe("uprobe", on_return, (unsigned long)"/proc/self/exe",

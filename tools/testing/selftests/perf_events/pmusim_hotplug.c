@@ -4,6 +4,8 @@
  */
 #define _GNU_SOURCE
 
+#include <pthread.h>
+
 #include "../kselftest_harness.h"
 #include "pmusim_helpers.h"
 
@@ -71,6 +73,87 @@ TEST_F(hotplug, a_stream_ends_with_its_cpu)
 		ring_unmap(&ring);
 		close(fd);
 	}
+}
+
+struct mapper {
+	struct perf_event_attr	attr;
+	unsigned int		rounds;
+	int			wrong;
+	int			done;
+};
+
+/* Opening an event fails while its CPU is away, everything else never does. */
+static void *map_and_unmap(void *arg)
+{
+	struct mapper *mapper = arg;
+	struct sim_ring ring;
+	int fd, ret;
+
+	while (!__atomic_load_n(&mapper->done, __ATOMIC_RELAXED) && !mapper->wrong) {
+		fd = sim_open(&mapper->attr, -1, 1, -1);
+		if (fd == -ENODEV)
+			continue;
+		if (fd < 0) {
+			mapper->wrong = fd;
+			break;
+		}
+		ret = ring_map(&ring, fd, 4);
+		if (!ret)
+			ret = ring_map_aux(&ring, 16 * page_size(), mapper->rounds % 2 ?
+					   PROT_READ : PROT_READ | PROT_WRITE);
+		if (!ret)
+			ret = sim_enable(fd);
+		sleep_ms(mapper->rounds % 4);
+		ring_unmap(&ring);
+		close(fd);
+		mapper->wrong = ret;
+		mapper->rounds++;
+	}
+	return NULL;
+}
+
+TEST_F(hotplug, areas_come_and_go_with_their_cpu)
+{
+	struct mapper mapper = { .attr = sim_attr("pmusim_aux", SIM_AUX_TIMER) };
+	unsigned int round, before;
+	struct sim_ring ring;
+	pthread_t thread;
+	__u64 end;
+	int fd;
+
+	mapper.attr.config1 = 5000 | SIM_CHUNK(2048);
+	mapper.attr.disabled = 1;
+	ASSERT_EQ(0, pthread_create(&thread, NULL, map_and_unmap, &mapper));
+	for (round = 0; round < ROUNDS; round++) {
+		/* Away in the middle of another round each time. */
+		before = __atomic_load_n(&mapper.rounds, __ATOMIC_RELAXED);
+		end = now_ns() + 10000000000ULL;
+		while (__atomic_load_n(&mapper.rounds, __ATOMIC_RELAXED) < before + 4 &&
+		       now_ns() < end)
+			sleep_ms(1);
+		ASSERT_EQ(0, set_online(0));
+		sleep_ms(round);
+		ASSERT_EQ(0, set_online(1));
+	}
+	__atomic_store_n(&mapper.done, 1, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, mapper.wrong);
+	EXPECT_LE(4 * ROUNDS, mapper.rounds);
+
+	/* As good as new. */
+	mapper.attr.config = 0;
+	mapper.attr.config1 = 0;
+	fd = sim_open(&mapper.attr, -1, 1, -1);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ring_map(&ring, fd, 4));
+	ASSERT_EQ(0, ring_map_aux(&ring, 16 * page_size(), PROT_READ | PROT_WRITE));
+	ASSERT_EQ(0, sim_enable(fd));
+	ASSERT_EQ(0, sim_tick_pmu("pmusim_aux", 1, 0, 4096));
+	ASSERT_EQ(0, sim_disable(fd));
+	EXPECT_EQ(4096, aux_head(&ring));
+	EXPECT_TRUE(aux_drain(&ring));
+	ring_unmap(&ring);
+	close(fd);
 }
 
 TEST_F(hotplug, overflows_under_way_are_dropped_with_the_cpu)

@@ -19,6 +19,18 @@ static int unload(void)
 	return syscall(__NR_delete_module, "pmusim", O_NONBLOCK) ? -errno : 0;
 }
 
+/* 0 or the negative errno. */
+static int load(const char *path)
+{
+	int fd = open(path, O_RDONLY), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = syscall(__NR_finit_module, fd, "", 0) ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
 FIXTURE(module)
 {
 	int unused;
@@ -63,6 +75,76 @@ TEST_F(module, a_mapping_of_the_registers_holds_it)
 	close(fd);
 	EXPECT_EQ(-EAGAIN, unload());
 	munmap(mem, page_size());
+}
+
+/* With areas that it has set up, and a stream that is under way. */
+TEST_F(module, a_mapped_area_holds_it_without_the_descriptor)
+{
+	struct perf_event_attr attr = sim_attr("pmusim_aux", SIM_AUX_TIMER);
+	struct sim_ring ring;
+	int fd;
+
+	attr.config1 = 5000 | SIM_CHUNK(2048);
+	fd = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ring_map(&ring, fd, 4));
+	ASSERT_EQ(0, ring_map_aux(&ring, 16 * page_size(), PROT_READ));
+	close(fd);
+	EXPECT_EQ(-EAGAIN, unload());
+	ring_unmap(&ring);
+}
+
+TEST_F(module, an_open_control_file_holds_it)
+{
+	FILE *log;
+
+	ASSERT_EQ(0, log_on());
+	log = log_open();
+	ASSERT_NE(NULL, log);
+	EXPECT_EQ(-EAGAIN, unload());
+	fclose(log);
+}
+
+/* Events are freed after a grace period, so that it may take a moment. */
+static int unload_soon(void)
+{
+	__u64 end = now_ns() + 20000000000ULL;
+	int ret;
+
+	while ((ret = unload()) == -EAGAIN && now_ns() < end)
+		sleep_ms(1);
+	return ret;
+}
+
+TEST_F(module, it_can_go_and_come_again)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", SIM_TIMER);
+	const char *path = getenv("PMUSIM_MODULE");
+	unsigned int round, i;
+	int fd;
+
+	if (!path)
+		SKIP(return, "PMUSIM_MODULE does not tell where pmusim.ko is");
+	attr.config1 = 10000;
+	attr.sample_period = 1;
+	for (round = 0; round < 5; round++) {
+		fd = sim_open(&attr, -1, 0, -1);
+		ASSERT_LE(0, fd);
+		sleep_ms(2);
+		EXPECT_EQ(-EAGAIN, unload());
+		close(fd);
+		ASSERT_EQ(0, unload_soon());
+		for (i = 0; i < NR_PMUS; i++)
+			EXPECT_EQ(-1, sim_type(pmus[i]));
+		EXPECT_NE(0, access(SIM_DIR, F_OK));
+		/* A type that is no more. */
+		EXPECT_EQ(-ENOENT, sim_open(&attr, -1, 0, -1));
+		ASSERT_EQ(0, load(path));
+		attr.type = sim_type("pmusim");
+		fd = sim_open(&attr, -1, 0, -1);
+		ASSERT_LE(0, fd);
+		close(fd);
+	}
 }
 
 TEST_HARNESS_MAIN

@@ -55,11 +55,11 @@ FIXTURE_VARIANT_ADD(overflow, task) {
 };
 
 FIXTURE_VARIANT_ADD(overflow, nmi_like) {
-	.context = SIM_NMI_LIKE, .in = IN_NMI, .not_in = IN_SOFTIRQ,
+	.context = SIM_NMI_LIKE, .in = IN_NMI,
 };
 
 FIXTURE_VARIANT_ADD(overflow, nmi) {
-	.context = SIM_NMI, .in = IN_NMI, .not_in = IN_SOFTIRQ,
+	.context = SIM_NMI, .in = IN_NMI,
 };
 
 FIXTURE_SETUP(overflow)
@@ -172,6 +172,116 @@ TEST_F(overflow, two_events_overflow_at_the_same_count)
 	ring_unmap(&other);
 }
 
+struct throttling {
+	unsigned int	samples;
+	unsigned int	stops;
+	unsigned int	starts;
+};
+
+static void count_records(struct sim_ring *ring, struct throttling *sum)
+{
+	static struct sim_record record;
+
+	while (ring_next(ring, &record)) {
+		sum->samples += record.header.type == PERF_RECORD_SAMPLE;
+		sum->stops += record.header.type == PERF_RECORD_THROTTLE;
+		sum->starts += record.header.type == PERF_RECORD_UNTHROTTLE;
+	}
+}
+
+TEST_F(overflow, too_many_samples_throttle_until_the_next_timer_tick)
+{
+	struct throttling sum = {};
+	unsigned int i;
+	__u64 count, end;
+
+	self->attr.sample_period = 1;
+	self->attr.sample_type = 0;
+	self->fd = sim_open(&self->attr, -1, 0, -1);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, 64));
+	ASSERT_NE(0, max_sample_rate(1000));
+
+	/* A few samples for each timer tick, and far more than that of these. */
+	end = now_ns() + 10000000000ULL;
+	while (!sum.stops && now_ns() < end) {
+		ASSERT_EQ(0, sim_tick(0, 0, 100));
+		count_records(&self->ring, &sum);
+	}
+	EXPECT_NE(0, sum.stops);
+
+	/* It counts nothing while it is stopped, and then goes on. */
+	for (i = 0; i < 1000 && sum.starts < sum.stops; i++) {
+		sleep_ms(10);
+		count_records(&self->ring, &sum);
+	}
+	EXPECT_EQ(sum.stops, sum.starts);
+	count = sim_count(self->fd);
+	EXPECT_EQ(sum.samples, count);
+	max_sample_rate(1000000);
+	ASSERT_EQ(0, sim_tick(0, 0, 1));
+	EXPECT_EQ(count + 1, sim_count(self->fd));
+}
+
+/* The event is stopped by the timer that it counts. */
+TEST_F(overflow, a_timer_that_is_too_fast_is_throttled_again_and_again)
+{
+	struct throttling sum = {};
+	__u64 end;
+
+	self->attr.config |= SIM_TIMER;
+	self->attr.config1 = 20000;
+	self->attr.sample_period = 1;
+	self->attr.sample_type = 0;
+	self->attr.disabled = 1;
+	ASSERT_NE(0, max_sample_rate(1000));
+	self->fd = sim_open(&self->attr, -1, 0, -1);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, 64));
+	ASSERT_EQ(0, sim_enable(self->fd));
+	end = now_ns() + 20000000000ULL;
+	while (sum.starts < 10 && now_ns() < end) {
+		sleep_ms(5);
+		count_records(&self->ring, &sum);
+	}
+	EXPECT_LE(10, sum.starts);
+	ASSERT_EQ(0, sim_disable(self->fd));
+	count_records(&self->ring, &sum);
+	EXPECT_LE(sum.starts, sum.stops);
+	EXPECT_GE(sum.starts + 1, sum.stops);
+	/* Each run has samples, or the next one would not have been too many. */
+	EXPECT_LE(sum.stops, sum.samples);
+}
+
+/* The tick has to find it behind its leader. */
+TEST_F(overflow, a_throttled_member_of_a_group_goes_on_too)
+{
+	struct perf_event_attr counting = self->attr;
+	struct throttling sum = {};
+	__u64 end;
+	int leader;
+
+	counting.sample_period = 0;
+	leader = sim_open(&counting, -1, 0, -1);
+	ASSERT_LE(0, leader);
+	self->attr.config |= SIM_TIMER;
+	self->attr.config1 = 20000;
+	self->attr.sample_period = 1;
+	self->attr.sample_type = 0;
+	ASSERT_NE(0, max_sample_rate(1000));
+	self->fd = sim_open(&self->attr, -1, 0, leader);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, 64));
+	end = now_ns() + 5000000000ULL;
+	while (sum.starts < 10 && now_ns() < end) {
+		sleep_ms(5);
+		count_records(&self->ring, &sum);
+	}
+	EXPECT_LE(10, sum.starts);
+	ASSERT_EQ(0, sim_disable(self->fd));
+	close(leader);
+}
+
 FIXTURE(sample)
 {
 	struct sim_ring ring;
@@ -270,49 +380,6 @@ TEST_F(sample, no_interrupt_means_no_sampling)
 	EXPECT_EQ(12345, sim_count(fd));
 	EXPECT_EQ(-EBUSY, sim_put("pmusim/capabilities", "-no_interrupt"));
 	close(fd);
-}
-
-TEST_F(sample, too_many_samples_throttle_until_the_next_timer_tick)
-{
-	struct perf_event_attr attr = sampling(0);
-	unsigned int samples = 0, throttled = 0, unthrottled = 0, i;
-	static struct sim_record record;
-	__u64 count, end;
-	int fd;
-
-	attr.sample_period = 1;
-	attr.sample_type = 0;
-	fd = sim_open(&attr, -1, 0, -1);
-	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, ring_map(&self->ring, fd, 64));
-	ASSERT_NE(0, max_sample_rate(1000));
-
-	/* A few samples for each timer tick, and far more than that of these. */
-	end = now_ns() + 10000000000ULL;
-	while (!throttled && now_ns() < end) {
-		ASSERT_EQ(0, sim_tick(0, 0, 100));
-		while (ring_next(&self->ring, &record)) {
-			throttled += record.header.type == PERF_RECORD_THROTTLE;
-			unthrottled += record.header.type == PERF_RECORD_UNTHROTTLE;
-			samples += record.header.type == PERF_RECORD_SAMPLE;
-		}
-	}
-	EXPECT_NE(0, throttled);
-
-	/* It counts nothing while it is stopped, and then goes on. */
-	for (i = 0; i < 1000 && unthrottled < throttled; i++) {
-		sleep_ms(10);
-		while (ring_next(&self->ring, &record)) {
-			unthrottled += record.header.type == PERF_RECORD_UNTHROTTLE;
-			samples += record.header.type == PERF_RECORD_SAMPLE;
-		}
-	}
-	EXPECT_EQ(throttled, unthrottled);
-	count = sim_count(fd);
-	EXPECT_EQ(samples, count);
-	max_sample_rate(1000000);
-	ASSERT_EQ(0, sim_tick(0, 0, 1));
-	EXPECT_EQ(count + 1, sim_count(fd));
 }
 
 TEST_F(sample, each_overflow_is_a_packet_of_the_aux_output)

@@ -8,20 +8,8 @@
  */
 #define _GNU_SOURCE
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <linux/perf_event.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-
 #include "../kselftest_harness.h"
+#include "gate_family.h"
 
 FIXTURE(probe_inherit)
 {
@@ -52,22 +40,6 @@ FIXTURE_VARIANT_ADD(probe_inherit, kretprobe) {
 	.at_return = true,
 };
 
-static long pmu_type(const char *name)
-{
-	char path[256];
-	long type = -1;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", name);
-	file = fopen(path, "r");
-	if (!file)
-		return -1;
-	if (fscanf(file, "%ld", &type) != 1)
-		type = -1;
-	fclose(file);
-	return type;
-}
-
 /* Called through a pointer that is loaded each time, so that there is a call. */
 static void probed(void)
 {
@@ -86,26 +58,6 @@ static void be_probed(unsigned int times)
 		if (write(null, "", 1) != 1)
 			_exit(1);
 	}
-}
-
-/* Where in the program's file the code at @address stands, 0 when unknown. */
-static __u64 file_offset(unsigned long address)
-{
-	unsigned long start, end, offset;
-	char line[512], mode[8];
-	__u64 found = 0;
-	FILE *maps;
-
-	maps = fopen("/proc/self/maps", "r");
-	if (!maps)
-		return 0;
-	while (!found && fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%lx-%lx %7s %lx", &start, &end, mode, &offset) == 4 &&
-		    address >= start && address < end)
-			found = address - start + offset;
-	}
-	fclose(maps);
-	return found;
 }
 
 /* The page with the name is gone when this returns. */
@@ -163,17 +115,6 @@ static __u64 count(int fd)
 	__u64 value;
 
 	return read(fd, &value, sizeof(value)) == sizeof(value) ? value : ~0ULL;
-}
-
-static void wait_for_success(struct __test_metadata *const _metadata, pid_t pid)
-{
-	int status;
-
-	ASSERT_LE(0, pid) {
-		TH_LOG("fork: %s", strerror(errno));
-	}
-	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	ASSERT_EQ(0, status);
 }
 
 TEST_F(probe_inherit, children_are_counted)

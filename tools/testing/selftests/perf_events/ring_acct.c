@@ -8,6 +8,8 @@
  */
 #define _GNU_SOURCE
 
+#include <linux/capability.h>
+
 #include "../kselftest_harness.h"
 #include "ring_helpers.h"
 
@@ -66,6 +68,23 @@ static int try_map(size_t nr)
 		ring_unmap(&ring);
 	close(fd);
 	return ret;
+}
+
+/* What is pinned while there is such a mapping, in kB. */
+static long pin_of(size_t nr)
+{
+	int fd = open_fault_event(), ret;
+	struct ring ring;
+	long kb;
+
+	if (fd < 0)
+		return -errno;
+	ret = ring_map(&ring, fd, nr);
+	kb = vm_pin_kb();
+	if (!ret)
+		ring_unmap(&ring);
+	close(fd);
+	return ret ? ret : kb;
 }
 
 static long pages_kb(size_t nr)
@@ -216,7 +235,8 @@ TEST_F(ring_acct, allowance_that_shrinks_charges_the_process)
 TEST_F(ring_acct, root_is_above_the_limits)
 {
 	ASSERT_EQ(0, set_memlock(0));
-	EXPECT_EQ(0, try_map(self->big));
+	/* And is counted. The rest of the system may use root's allowance. */
+	EXPECT_LE(excess_kb(self->big, self->allowance), pin_of(self->big));
 	EXPECT_EQ(0, vm_pin_kb());
 }
 
@@ -224,8 +244,42 @@ TEST_F(ring_acct, not_paranoid_means_no_limit)
 {
 	ASSERT_EQ(0, write_number(PARANOID, -1));
 	ASSERT_EQ(0, become_user(self->uid, 0));
-	EXPECT_EQ(0, try_map(self->big));
+	EXPECT_EQ(excess_kb(self->big, self->allowance), pin_of(self->big));
 	EXPECT_EQ(0, vm_pin_kb());
+}
+
+/* Like become_user(), and keeps of root's capabilities those of @mask. */
+static int become_user_with(uid_t uid, __u64 mask)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+	unsigned int i;
+
+	if (prctl(PR_SET_KEEPCAPS, 1) || become_user(uid, 0) ||
+	    syscall(__NR_capget, &header, data))
+		return -1;
+	for (i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+		data[i].permitted &= mask >> 32 * i;
+		data[i].effective = data[i].permitted;
+		data[i].inheritable = 0;
+	}
+	return syscall(__NR_capset, &header, data);
+}
+
+TEST_F(ring_acct, one_capability_lifts_the_limit)
+{
+	ASSERT_EQ(0, become_user_with(self->uid, 1ULL << CAP_IPC_LOCK));
+	EXPECT_EQ(excess_kb(self->big, self->allowance), pin_of(self->big));
+	EXPECT_EQ(0, vm_pin_kb());
+	ASSERT_EQ(0, become_user_with(self->uid, 0));
+	EXPECT_EQ(-EPERM, try_map(self->big));
+}
+
+TEST_F(ring_acct, all_other_capabilities_do_not)
+{
+	ASSERT_EQ(0, become_user_with(self->uid, ~(1ULL << CAP_IPC_LOCK)));
+	EXPECT_EQ(-EPERM, try_map(self->big));
+	EXPECT_EQ(0, try_map(1));
 }
 
 TEST_F(ring_acct, allowance_returns_after_each_mapping)
@@ -298,28 +352,78 @@ FIXTURE(ring_shared)
 	uid_t uid;
 };
 
+/* How the child gets rid of its mapping. */
+enum child_end {
+	UNMAPS,
+	EXITS,
+	EXECS,
+};
+
 FIXTURE_VARIANT(ring_shared)
 {
 	bool child_is_first;
-	bool child_exits;
+	bool child_goes_last;
+	enum child_end end;
 };
 
 FIXTURE_VARIANT_ADD(ring_shared, parent_maps_child_unmaps_last) {
-	.child_is_first = false,
+	.child_goes_last = true,
+	.end = UNMAPS,
+};
+
+FIXTURE_VARIANT_ADD(ring_shared, parent_maps_and_unmaps_last) {
+	.end = UNMAPS,
 };
 
 FIXTURE_VARIANT_ADD(ring_shared, child_maps_parent_unmaps_last) {
 	.child_is_first = true,
+	.end = UNMAPS,
+};
+
+FIXTURE_VARIANT_ADD(ring_shared, child_maps_and_unmaps_last) {
+	.child_is_first = true,
+	.child_goes_last = true,
+	.end = UNMAPS,
 };
 
 FIXTURE_VARIANT_ADD(ring_shared, child_maps_first_and_exits) {
 	.child_is_first = true,
-	.child_exits = true,
+	.end = EXITS,
+};
+
+FIXTURE_VARIANT_ADD(ring_shared, child_maps_first_and_exits_last) {
+	.child_is_first = true,
+	.child_goes_last = true,
+	.end = EXITS,
 };
 
 FIXTURE_VARIANT_ADD(ring_shared, child_maps_last_and_exits) {
-	.child_is_first = false,
-	.child_exits = true,
+	.child_goes_last = true,
+	.end = EXITS,
+};
+
+FIXTURE_VARIANT_ADD(ring_shared, child_maps_last_and_exits_first) {
+	.end = EXITS,
+};
+
+FIXTURE_VARIANT_ADD(ring_shared, child_maps_first_and_execs) {
+	.child_is_first = true,
+	.end = EXECS,
+};
+
+FIXTURE_VARIANT_ADD(ring_shared, child_maps_first_and_execs_last) {
+	.child_is_first = true,
+	.child_goes_last = true,
+	.end = EXECS,
+};
+
+FIXTURE_VARIANT_ADD(ring_shared, child_maps_last_and_execs) {
+	.child_goes_last = true,
+	.end = EXECS,
+};
+
+FIXTURE_VARIANT_ADD(ring_shared, child_maps_last_and_execs_first) {
+	.end = EXECS,
 };
 
 FIXTURE_SETUP(ring_shared)
@@ -339,18 +443,23 @@ FIXTURE_TEARDOWN(ring_shared)
 {
 }
 
-static void child_of_shared(struct helper *helper, int fd, size_t big, long want, bool exits)
+static void child_of_shared(struct helper *helper, int fd, size_t big, long want,
+			    enum child_end end)
 {
 	struct ring ring;
 
 	if (ring_map(&ring, fd, big) || vm_pin_kb() != want)
 		_exit(3);
 	helper_wait(helper);
-	if (exits)
-		_exit(0);
-	if (ring_unmap(&ring) || vm_pin_kb())
+	/* Whatever the parent has done meanwhile. */
+	if (vm_pin_kb() != want)
 		_exit(4);
-	helper_wait(helper);
+	if (end == EXECS) {
+		execl("/proc/self/exe", "ring_acct", "--exec-probe", NULL);
+		_exit(5);
+	}
+	if (end == UNMAPS && (ring_unmap(&ring) || vm_pin_kb()))
+		_exit(6);
 	_exit(0);
 }
 
@@ -366,32 +475,32 @@ TEST_F(ring_shared, each_process_pays_for_its_own)
 	if (!variant->child_is_first)
 		ASSERT_EQ(0, ring_map(&ring, fd, self->big));
 	if (helper_start(&helper))
-		child_of_shared(&helper, fd, self->big, self->excess_kb, variant->child_exits);
+		child_of_shared(&helper, fd, self->big, self->excess_kb, variant->end);
 	ASSERT_EQ(0, helper_reached(&helper));
 	if (variant->child_is_first) {
 		EXPECT_EQ(0, vm_pin_kb());
 		ASSERT_EQ(0, ring_map(&ring, fd, self->big));
 	}
 	EXPECT_EQ(self->excess_kb, vm_pin_kb());
+	/* From here on room for the excess of one buffer. */
+	ASSERT_EQ(0, set_memlock(pages_bytes(self->big + 1 - self->allowance)));
 
-	/* The one that came first goes first. */
-	if (!variant->child_is_first) {
+	if (variant->child_goes_last) {
 		ASSERT_EQ(0, ring_unmap(&ring));
 		EXPECT_EQ(0, vm_pin_kb());
+		/* The child's mapping has the allowance. */
+		EXPECT_EQ(-EPERM, try_map(self->big));
 	}
 	ASSERT_EQ(0, helper_go_on(&helper));
-	if (!variant->child_exits) {
-		ASSERT_EQ(0, helper_reached(&helper));
-		ASSERT_EQ(0, helper_go_on(&helper));
-	}
 	EXPECT_EQ(0, helper_end(&helper));
-	if (variant->child_is_first) {
+	if (!variant->child_goes_last) {
 		EXPECT_EQ(self->excess_kb, vm_pin_kb());
+		/* The parent's mapping has the allowance and all of the limit. */
+		EXPECT_EQ(-EPERM, try_map(0));
 		ASSERT_EQ(0, ring_unmap(&ring));
 	}
 	EXPECT_EQ(0, vm_pin_kb());
 	/* All of the allowance is there again. */
-	ASSERT_EQ(0, set_memlock(pages_bytes(self->big + 1 - self->allowance)));
 	EXPECT_EQ(0, try_map(self->big));
 }
 
@@ -412,6 +521,8 @@ TEST_F(ring_acct, second_process_needs_the_limit_too)
 		EXPECT_EQ(i ? 0 : EPERM, helper_end(&helper));
 	}
 	EXPECT_EQ(excess_kb(self->big, self->allowance), vm_pin_kb());
+	ASSERT_EQ(0, ring_unmap(&ring));
+	EXPECT_EQ(0, vm_pin_kb());
 }
 
 /*
@@ -490,7 +601,7 @@ TEST_F(ring_acct, exec_ends_what_was_charged)
 	EXPECT_EQ(0, try_map(self->big));
 }
 
-/* What exec_ends_what_was_charged() has become: all of it is to be had again. */
+/* What a child has become that mapped a buffer: as much can be had again. */
 static int exec_probe(void)
 {
 	size_t allowance, big;

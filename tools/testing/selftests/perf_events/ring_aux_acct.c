@@ -154,11 +154,88 @@ TEST_F(ring_aux_acct, more_than_the_memory_is_enomem)
 	EXPECT_EQ(0, aux_map(&self->area, &self->ring, self->fd, AUX_PAGES, PROT_READ));
 }
 
-/* Beyond 2 GiB, where the table of pages does not come from kcalloc(). */
-TEST_F_TIMEOUT(ring_aux_acct, area_of_four_gigabytes, 110)
+static long switches(void)
 {
-	const size_t size = 4UL << 30;
-	__u64 word;
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_nivcsw;
+}
+
+/* Somebody who wants this CPU again and again, and comes first. */
+static pid_t start_rival(void)
+{
+	struct sched_param param = { .sched_priority = 1 };
+	cpu_set_t set;
+	pid_t pid;
+
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (sched_setscheduler(0, SCHED_FIFO, &param))
+			_exit(1);
+		for (;;)
+			usleep(100);
+	}
+	return pid;
+}
+
+/*
+ * A call that never lets go of the CPU is switched from twice at most: on its way in
+ * and on its way out. These take many times as long as the other one sleeps.
+ */
+TEST_F(ring_aux_acct, others_run_while_it_is_allocated_and_freed)
+{
+	size_t pages = 1, bytes = get_avphys_pages() * page_size() / 3;
+	long before, area, freed, data;
+	struct ring large;
+	pid_t rival;
+	int fd;
+
+	while (2 * pages * page_size() <= bytes && pages * page_size() < 512UL << 20)
+		pages *= 2;
+	if (pages * page_size() < 64UL << 20)
+		SKIP(return, "needs 192 MB of free memory");
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, DATA_PAGES));
+	rival = start_rival();
+	ASSERT_LT(0, rival);
+	sched_yield();
+	before = switches();
+	ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, pages, PROT_READ));
+	area = switches() - before;
+	sched_yield();
+	before = switches();
+	ASSERT_EQ(0, aux_unmap(&self->area));
+	freed = switches() - before;
+
+	fd = event_open_on(&self->attr, -1, 0);
+	ASSERT_LE(0, fd);
+	sched_yield();
+	before = switches();
+	ASSERT_EQ(0, ring_map(&large, fd, pages));
+	data = switches() - before;
+	kill(rival, SIGKILL);
+	waitpid(rival, NULL, 0);
+	TH_LOG("%zu pages: switched from %ld, %ld and %ld times", pages, area, freed, data);
+	EXPECT_LT(2, area);
+	EXPECT_LT(2, freed);
+	EXPECT_LT(2, data);
+	ASSERT_EQ(0, ring_unmap(&large));
+	close(fd);
+}
+
+/*
+ * Beyond 2 GiB, where the table of pages does not come from kcalloc(). The stream
+ * goes around the area once, so all of it is written.
+ */
+TEST_F_TIMEOUT(ring_aux_acct, area_of_four_gigabytes, 600)
+{
+	const size_t size = 4UL << 30, window = 64UL << 10, two = 2UL << 30;
+	struct perf_event_aux_snapshot snap = { .size = sizeof(snap) };
 
 	if ((size_t)get_avphys_pages() * page_size() < size + (256UL << 20))
 		SKIP(return, "needs 4.3 GB of free memory");
@@ -166,14 +243,24 @@ TEST_F_TIMEOUT(ring_aux_acct, area_of_four_gigabytes, 110)
 	ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, size / page_size(), PROT_READ));
 	EXPECT_EQ(self->data_kb + (long)(size / 1024), vm_pin_kb());
 	ASSERT_EQ(0, event_enable(self->fd));
-	ASSERT_EQ(0, aux_tick(64));
+	ASSERT_EQ(0, aux_tick(size - window));
+	ASSERT_EQ(0, event_ioctl(self->fd, PERF_EVENT_IOC_AUX_SNAPSHOT, (unsigned long)&snap));
+	EXPECT_EQ(size - window, snap.head);
+	EXPECT_EQ(0, snap.wrapped);
+	EXPECT_TRUE(aux_holds(&self->area, 0, window));
+	/* Both sides of what an int can tell, and of what an unsigned int can. */
+	EXPECT_TRUE(aux_holds(&self->area, two - window, two + window));
+	EXPECT_TRUE(aux_holds(&self->area, size - 2 * window, size - window));
+	EXPECT_EQ(0, *(__u64 *)(self->area.data + size - window));
+
+	ASSERT_EQ(0, aux_tick(2 * window));
+	ASSERT_EQ(0, event_ioctl(self->fd, PERF_EVENT_IOC_AUX_SNAPSHOT, (unsigned long)&snap));
+	EXPECT_EQ(size + window, snap.head);
+	EXPECT_EQ(1, snap.wrapped);
+	EXPECT_TRUE(aux_holds(&self->area, size - window, size + window));
+	EXPECT_TRUE(aux_holds(&self->area, window, 2 * window));
 	ASSERT_EQ(0, event_disable(self->fd));
-	EXPECT_TRUE(aux_holds(&self->area, 0, 64));
-	/* Each end of it, and both sides of what an int can tell. */
-	word = *(__u64 *)(self->area.data + size - 8);
-	EXPECT_EQ(0, word);
-	word = *(__u64 *)(self->area.data + (2UL << 30));
-	EXPECT_EQ(0, word);
+	EXPECT_EQ(size + window, aux_head(&self->ring));
 	ASSERT_EQ(0, aux_unmap(&self->area));
 	EXPECT_EQ(self->data_kb, vm_pin_kb());
 }

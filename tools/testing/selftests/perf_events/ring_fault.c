@@ -4,7 +4,9 @@
  *
  * fail-nth lets the n-th allocation of one system call fail. A call is repeated with
  * n = 1, 2, ... until it has fewer allocations than n: each failure must be a clean
- * ENOMEM that leaves nothing charged, and what follows must work.
+ * ENOMEM that leaves nothing charged, and what follows must work. A kernel with
+ * CONFIG_FAULT_INJECTION_USERCOPY counts copies from and to the user, too: they fail
+ * with EFAULT.
  */
 #define _GNU_SOURCE
 
@@ -15,6 +17,7 @@
 #define FAULT_UID	30000
 #define FAULT_PAGES	64
 #define MAX_ALLOCATIONS	2000
+#define USERCOPY	"/sys/kernel/debug/fail_usercopy"
 
 struct knob {
 	const char	*path;
@@ -64,6 +67,7 @@ FIXTURE(ring_fault)
 	struct ring ring;
 	long mlock_kb;
 	long pinned;
+	bool usercopy;
 	int nth_fd;
 	int fd;
 };
@@ -72,6 +76,8 @@ FIXTURE_VARIANT(ring_fault)
 {
 	enum fault_step step;
 	bool inherit;
+	/* The user has an allowance, and nothing is beyond it. */
+	bool allowance;
 };
 
 FIXTURE_VARIANT_ADD(ring_fault, open) {
@@ -115,6 +121,32 @@ FIXTURE_VARIANT_ADD(ring_fault, aux_snapshot) {
 	.step = FAULT_AUX_SNAPSHOT,
 };
 
+FIXTURE_VARIANT_ADD(ring_fault, mmap_within_the_allowance) {
+	.step = FAULT_MMAP,
+	.allowance = true,
+};
+
+FIXTURE_VARIANT_ADD(ring_fault, second_mmap_within_the_allowance) {
+	.step = FAULT_MMAP_AGAIN,
+	.allowance = true,
+};
+
+FIXTURE_VARIANT_ADD(ring_fault, aux_mmap_within_the_allowance) {
+	.step = FAULT_AUX_MMAP,
+	.allowance = true,
+};
+
+FIXTURE_VARIANT_ADD(ring_fault, second_aux_mmap_within_the_allowance) {
+	.step = FAULT_AUX_MMAP_AGAIN,
+	.allowance = true,
+};
+
+/* For each CPU a buffer of FAULT_PAGES and its user page, in kB. */
+static long allowance_kb(void)
+{
+	return (FAULT_PAGES + 1) * page_size() / 1024;
+}
+
 FIXTURE_SETUP(ring_fault)
 {
 	size_t i;
@@ -130,9 +162,10 @@ FIXTURE_SETUP(ring_fault)
 		if (turn(&knobs[i]))
 			SKIP(return, "needs CONFIG_FAULT_INJECTION_DEBUG_FS");
 	}
+	self->usercopy = !write_number(USERCOPY "/verbose", 0);
 	/* All of it is beyond the allowance of a user who has none. */
 	self->mlock_kb = read_number(MLOCK_KB);
-	ASSERT_EQ(0, write_number(MLOCK_KB, 0));
+	ASSERT_EQ(0, write_number(MLOCK_KB, variant->allowance ? allowance_kb() : 0));
 	ASSERT_EQ(0, mlockall(MCL_CURRENT));
 	self->attr = fault_attr();
 	if (variant->step >= FAULT_AUX_MMAP) {
@@ -157,14 +190,22 @@ static int fail_nth(int fd, int nth)
 	return pwrite(fd, text, len, 0) == len ? 0 : -errno;
 }
 
-/* How many of the n were left over: 0 if the failure has happened. */
-static int nth_left(int fd)
+/*
+ * How many of the n were left over: 0 if the failure has happened. Reading it and
+ * writing it copy, too, so that one that is left hits them.
+ */
+static int nth_end(int fd)
 {
 	char text[16] = "";
+	int left = 1;
 
-	if (pread(fd, text, sizeof(text) - 1, 0) < 0)
+	if (pread(fd, text, sizeof(text) - 1, 0) >= 0)
+		left = atoi(text);
+	else if (errno != EFAULT)
 		return -errno;
-	return atoi(text);
+	if (fail_nth(fd, 0) && fail_nth(fd, 0))
+		return -errno;
+	return left;
 }
 
 struct fault_state {
@@ -257,9 +298,30 @@ static void undo(struct fault_state *state)
 		close(state->owner);
 }
 
+static int try_map(struct perf_event_attr *attr, size_t nr)
+{
+	struct ring ring;
+
+	return ring_map(&ring, event_open(attr), nr);
+}
+
+/* How many buffers of FAULT_PAGES fit with nothing to lock. Then not a page more does. */
+static long buffers_in_allowance(void)
+{
+	struct perf_event_attr attr = fault_attr();
+	long nr = 0;
+
+	if (set_memlock(0))
+		return -1;
+	while (!try_map(&attr, FAULT_PAGES))
+		nr++;
+	return try_map(&attr, 0) == -EPERM ? nr : -1;
+}
+
 TEST_F(ring_fault, failed_allocation_is_enomem_and_leaves_nothing)
 {
 	struct fault_state state = { .attr = &self->attr };
+	unsigned int failed = 0;
 	int nth, ret, left;
 
 	self->attr.inherit = variant->inherit;
@@ -267,15 +329,15 @@ TEST_F(ring_fault, failed_allocation_is_enomem_and_leaves_nothing)
 		ASSERT_EQ(0, prepare(&state, variant->step));
 		ASSERT_EQ(0, fail_nth(self->nth_fd, nth));
 		ret = act(&state, variant->step);
-		left = nth_left(self->nth_fd);
-		ASSERT_EQ(0, fail_nth(self->nth_fd, 0));
+		left = nth_end(self->nth_fd);
 		ASSERT_LE(0, left);
 		/* An allocation that is only a cache may fail unseen. */
 		if (ret) {
-			ASSERT_EQ(-ENOMEM, ret) {
-				TH_LOG("allocation %d", nth);
+			ASSERT_TRUE(ret == -ENOMEM || (self->usercopy && ret == -EFAULT)) {
+				TH_LOG("allocation %d: error %d", nth, -ret);
 			}
 			ASSERT_EQ(0, left);
+			failed++;
 		}
 		undo(&state);
 		ASSERT_EQ(self->pinned, vm_pin_kb()) {
@@ -285,12 +347,17 @@ TEST_F(ring_fault, failed_allocation_is_enomem_and_leaves_nothing)
 			break;
 	}
 	ASSERT_GT(MAX_ALLOCATIONS, nth);
-	TH_LOG("%d allocations", nth - 1);
+	TH_LOG("%d allocations, %u of which were missed", nth - 1, failed);
+	if (variant->step != FAULT_SET_OUTPUT && variant->step != FAULT_ENABLE &&
+	    variant->step != FAULT_AUX_ENABLE)
+		EXPECT_LT(0, failed);
 	/* The same with nothing failing: everything that was charged is back. */
 	ASSERT_EQ(0, prepare(&state, variant->step));
 	EXPECT_EQ(0, act(&state, variant->step));
 	undo(&state);
 	EXPECT_EQ(self->pinned, vm_pin_kb());
+	if (variant->allowance)
+		EXPECT_EQ(sysconf(_SC_NPROCESSORS_ONLN), buffers_in_allowance());
 }
 
 TEST_HARNESS_MAIN

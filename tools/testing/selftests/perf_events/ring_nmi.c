@@ -5,7 +5,8 @@
  * A software event writes a record for each page fault. Hardware events of the same
  * task are redirected to its buffer, and sample every few thousand instructions of
  * the kernel, hence in the middle of the software event's records as well. Nothing
- * may be torn, lost or out of order.
+ * may be torn, lost or out of order. No word of a record is left unchecked. All are
+ * known beforehand but the count of instructions, which has to grow.
  *
  * PERF_STRESS_RECORDS tells how many faults, 100000 if it is not set.
  */
@@ -15,22 +16,37 @@
 #include "ring_helpers.h"
 
 #define MAX_NMI_EVENTS	4
-#define NR_PAGES	256
+#define NR_EVENTS	(1 + MAX_NMI_EVENTS)
+#define NR_PAGES	1024
+#define SAMPLE_TYPE	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_ID | \
+			 PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_PERIOD | PERF_SAMPLE_READ)
 
 struct nmi_sample {
 	struct perf_event_header	header;
+	__u64				identifier;
+	__u32				pid;
+	__u32				tid;
 	__u64				id;
+	__u64				stream_id;
+	__u64				period;
 	__u64				value;
+};
+
+/* One event, and what is known of its samples. */
+struct source {
+	int			fd;
+	__u64			id;
+	__u64			period;
+	__u64			value;
+	unsigned long long	samples;
 };
 
 FIXTURE(ring_nmi)
 {
-	struct perf_event_attr attr;
 	struct ring ring;
 	long time_max;
-	__u64 task_id;
-	int task_fd;
-	int fds[MAX_NMI_EVENTS];
+	/* The task's own first. */
+	struct source sources[NR_EVENTS];
 };
 
 FIXTURE_VARIANT(ring_nmi)
@@ -52,58 +68,68 @@ FIXTURE_VARIANT_ADD(ring_nmi, four_writers) {
 
 #define TIME_MAX	"/proc/sys/kernel/perf_cpu_time_max_percent"
 
-static struct perf_event_attr nmi_attr(int i)
+static int open_source(struct source *source, struct perf_event_attr *attr)
 {
-	/* Periods without a common divisor, so that all places are hit. */
-	static const unsigned int periods[MAX_NMI_EVENTS] = { 5003, 7013, 9011, 11003 };
+	attr->sample_type = SAMPLE_TYPE;
+	source->fd = event_open(attr);
+	if (source->fd < 0)
+		return -errno;
+	source->period = attr->sample_period;
+	return event_ioctl(source->fd, PERF_EVENT_IOC_ID, (unsigned long)&source->id);
+}
 
-	return (struct perf_event_attr) {
+static int open_nmi_source(struct source *source, int i)
+{
+	/*
+	 * Without a common divisor, so that all places are hit. Four NMIs have to take
+	 * less than a period, with KASAN as well, or nothing else would run.
+	 */
+	static const unsigned int periods[MAX_NMI_EVENTS] = {
+		80021, 112019, 144013, 176021,
+	};
+	struct perf_event_attr attr = {
 		.type		= PERF_TYPE_HARDWARE,
 		.size		= sizeof(struct perf_event_attr),
 		.config		= PERF_COUNT_HW_INSTRUCTIONS,
 		.sample_period	= periods[i],
-		.sample_type	= PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_READ,
 		.disabled	= 1,
 	};
+
+	return open_source(source, &attr);
 }
 
 FIXTURE_SETUP(ring_nmi)
 {
+	struct perf_event_attr attr = fault_attr();
+	struct source *task = &self->sources[0];
 	int i;
 
-	memset(self->fds, 0xff, sizeof(self->fds));
-	self->task_fd = -1;
+	for (i = 0; i < NR_EVENTS; i++)
+		self->sources[i].fd = -1;
 #ifndef __x86_64__
 	SKIP(return, "x86 alone is known to take its samples in NMI");
 #endif
 	if (geteuid())
 		SKIP(return, "needs root to sample the kernel");
 	for (i = 0; i < variant->nr; i++) {
-		struct perf_event_attr attr = nmi_attr(i);
-
-		self->fds[i] = event_open(&attr);
-		if (self->fds[i] < 0)
+		if (open_nmi_source(&self->sources[i + 1], i))
 			SKIP(return, "no hardware PMU");
 	}
 	self->time_max = read_number(TIME_MAX);
 	ASSERT_EQ(0, write_number(TIME_MAX, 0));
-	self->attr = fault_attr();
-	self->attr.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_READ;
-	self->task_fd = event_open(&self->attr);
-	ASSERT_LE(0, self->task_fd);
-	ASSERT_EQ(0, event_ioctl(self->task_fd, PERF_EVENT_IOC_ID, (unsigned long)&self->task_id));
-	ASSERT_EQ(0, ring_map(&self->ring, self->task_fd, NR_PAGES));
-	for (i = 0; i < variant->nr; i++)
-		ASSERT_EQ(0, event_ioctl(self->fds[i], PERF_EVENT_IOC_SET_OUTPUT, self->task_fd));
+	ASSERT_EQ(0, open_source(task, &attr));
+	ASSERT_EQ(0, ring_map(&self->ring, task->fd, NR_PAGES));
+	for (i = 1; i <= variant->nr; i++)
+		ASSERT_EQ(0, event_ioctl(self->sources[i].fd, PERF_EVENT_IOC_SET_OUTPUT,
+					 task->fd));
 }
 
 FIXTURE_TEARDOWN(ring_nmi)
 {
 	int i;
 
-	for (i = 0; i < MAX_NMI_EVENTS; i++)
-		close(self->fds[i]);
-	close(self->task_fd);
+	for (i = 0; i < NR_EVENTS; i++)
+		close(self->sources[i].fd);
 	if (self->time_max)
 		write_number(TIME_MAX, self->time_max);
 }
@@ -116,27 +142,55 @@ static unsigned int stress_records(void)
 }
 
 struct nmi_sum {
-	unsigned long long	task;
-	unsigned long long	nmi;
 	unsigned long long	lost;
 	unsigned long long	other;
-	bool			bad;
+	const char		*wrong;
 };
 
-/* The samples of the faults are numbered by the event's count. */
-static void drain(struct ring *ring, __u64 task_id, struct nmi_sum *sum)
+/* NULL, or what is wrong with a sample. */
+static const char *check_sample(const struct nmi_sample *sample, struct source *sources)
+{
+	struct source *source = NULL;
+	int i;
+
+	if (sample->header.size != sizeof(*sample))
+		return "size";
+	for (i = 0; i < NR_EVENTS; i++) {
+		if (sources[i].fd >= 0 && sources[i].id == sample->id)
+			source = &sources[i];
+	}
+	if (!source)
+		return "id";
+	if (sample->identifier != source->id || sample->stream_id != source->id)
+		return "other id";
+	if (sample->pid != (__u32)getpid() || sample->tid != sample->pid)
+		return "task";
+	if (sample->period != source->period)
+		return "period";
+	source->samples++;
+	/* A period for each sample, and whatever was counted on the way to it. */
+	if (sample->value <= source->value ||
+	    sample->value < source->samples * source->period)
+		return "count";
+	/* The faults are numbered. */
+	if (source == sources && sample->value != source->samples)
+		return "number";
+	source->value = sample->value;
+	return NULL;
+}
+
+static void drain(struct ring *ring, struct source *sources, struct nmi_sum *sum)
 {
 	struct nmi_sample sample;
 	__u32 type;
 
-	while ((type = ring_next(ring, &sample, sizeof(sample))) != NO_RECORD && !sum->bad) {
+	while (!sum->wrong) {
+		type = ring_next(ring, &sample, sizeof(sample));
 		switch (type) {
+		case NO_RECORD:
+			return;
 		case PERF_RECORD_SAMPLE:
-			sum->bad = sample.header.size != sizeof(sample);
-			if (sample.id != task_id)
-				sum->nmi++;
-			else if (sample.value != ++sum->task)
-				sum->bad = true;
+			sum->wrong = check_sample(&sample, sources);
 			break;
 		case PERF_RECORD_THROTTLE:
 		case PERF_RECORD_UNTHROTTLE:
@@ -144,34 +198,45 @@ static void drain(struct ring *ring, __u64 task_id, struct nmi_sum *sum)
 			break;
 		default:
 			sum->lost += type == PERF_RECORD_LOST;
-			sum->bad = true;
+			sum->wrong = "type";
 		}
 	}
 }
 
-TEST_F_TIMEOUT(ring_nmi, records_are_whole_and_in_order, 110)
+TEST_F_TIMEOUT(ring_nmi, records_are_whole_and_in_order, 3600)
 {
-	unsigned int records = stress_records(), done, i;
+	unsigned int records = stress_records(), done;
+	unsigned long long nmis = 0;
 	struct nmi_sum sum = {};
+	__u64 count;
+	int i;
 
 	fault_page();
-	for (i = 0; i < (unsigned int)variant->nr; i++)
-		ASSERT_EQ(0, event_enable(self->fds[i]));
-	ASSERT_EQ(0, event_enable(self->task_fd));
-	for (done = 0; done < records && !sum.bad; done += 100) {
+	for (i = variant->nr; i >= 0; i--)
+		ASSERT_EQ(0, event_enable(self->sources[i].fd));
+	for (done = 0; done < records && !sum.wrong; done += 100) {
 		make_faults(100);
-		drain(&self->ring, self->task_id, &sum);
+		drain(&self->ring, self->sources, &sum);
 	}
-	for (i = 0; i < (unsigned int)variant->nr; i++)
-		ASSERT_EQ(0, event_disable(self->fds[i]));
-	drain(&self->ring, self->task_id, &sum);
-	EXPECT_FALSE(sum.bad) {
-		TH_LOG("after %llu faults and %llu NMIs", sum.task, sum.nmi);
+	for (i = variant->nr; i >= 0; i--)
+		ASSERT_EQ(0, event_disable(self->sources[i].fd));
+	drain(&self->ring, self->sources, &sum);
+	for (i = 1; i <= variant->nr; i++) {
+		EXPECT_LT(0, self->sources[i].samples);
+		nmis += self->sources[i].samples;
+	}
+	EXPECT_EQ(NULL, sum.wrong) {
+		TH_LOG("wrong %s after %llu faults and %llu NMIs", sum.wrong,
+		       self->sources[0].samples, nmis);
 	}
 	EXPECT_EQ(0, sum.lost);
-	EXPECT_LE(done, sum.task);
-	EXPECT_LT(records / 100, sum.nmi);
-	TH_LOG("%llu faults, %llu NMIs, %llu throttlings", sum.task, sum.nmi, sum.other);
+	EXPECT_LE(done, self->sources[0].samples);
+	/* None is missing: the last one has the count that the event has. */
+	ASSERT_EQ(sizeof(count), read(self->sources[0].fd, &count, sizeof(count)));
+	EXPECT_EQ(count, self->sources[0].samples);
+	EXPECT_LT(records / 100, nmis);
+	TH_LOG("%llu faults, %llu NMIs, %llu throttlings", self->sources[0].samples, nmis,
+	       sum.other);
 }
 
 TEST_HARNESS_MAIN

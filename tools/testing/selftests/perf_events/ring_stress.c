@@ -2,27 +2,41 @@
 /*
  * perf ring buffer selftests - everything at once
  *
- * Processes that share the descriptors of a few events map, read, unmap, redirect,
- * fork and die as they like, while the events write. Nothing of it may be left over:
- * what the user may lock in the end is what it was in the beginning. The rest is for
- * KASAN, lockdep, KCSAN and kmemleak to find.
+ * Processes that share the descriptors of a few events, and have some of their own,
+ * map, read, unmap, redirect, close, fork and die as they like, while the events
+ * write. With pmusim two of the shared events have AUX areas, and somebody always
+ * takes snapshots of them. Nothing of it may be left over: what the user may lock in
+ * the end is what it was in the beginning, and kmemleak, if the kernel has it, must
+ * not find anything. The rest is for KASAN, lockdep and KCSAN to find.
  *
  * PERF_STRESS_SECONDS tells for how long, 4 if it is not set.
  */
 #define _GNU_SOURCE
 
 #include "../kselftest_harness.h"
-#include "ring_helpers.h"
+#include "ring_aux_helpers.h"
 
 #define MLOCK_KB	"/proc/sys/kernel/perf_event_mlock_kb"
+#define KMEMLEAK	"/sys/kernel/debug/kmemleak"
 #define STRESS_UID	40000
-#define NR_EVENTS	6
+#define NR_SOFTWARE	6
+#define NR_AUX		2
+#define NR_SHARED	(NR_SOFTWARE + NR_AUX)
+#define NR_OWN		3
+#define NR_EVENTS	(NR_SHARED + NR_OWN)
 #define NR_WORKERS	4
 #define NR_RINGS	4
 
+/* A buffer that is mapped, and the AUX area behind it. */
+struct place {
+	struct ring	ring;
+	struct aux_area	area;
+	int		fd;
+};
+
 struct worker {
 	int		fds[NR_EVENTS];
-	struct ring	rings[NR_RINGS];
+	struct place	places[NR_RINGS];
 	unsigned int	seed;
 	time_t		end;
 };
@@ -44,21 +58,65 @@ static int pick_fd(struct worker *worker)
 	return worker->fds[pick(worker, NR_EVENTS)];
 }
 
+static struct place *pick_place(struct worker *worker)
+{
+	return &worker->places[pick(worker, NR_RINGS)];
+}
+
+/* The AUX area may stay, or go later. */
 static void map_or_unmap(struct worker *worker)
 {
-	struct ring *ring = &worker->rings[pick(worker, NR_RINGS)];
+	struct place *place = pick_place(worker);
 
-	if (ring->page)
-		ring_unmap(ring);
-	ring->page = NULL;
-	if (pick(worker, 4))
-		ring_map(ring, pick_fd(worker), pick(worker, 3) ? 2 : 8);
+	if (place->ring.page)
+		ring_unmap(&place->ring);
+	place->ring.page = NULL;
+	if (!pick(worker, 4))
+		return;
+	place->fd = pick_fd(worker);
+	ring_map(&place->ring, place->fd, pick(worker, 3) ? 2 : 8);
+}
+
+static void map_or_unmap_area(struct worker *worker)
+{
+	int prot = pick(worker, 2) ? PROT_READ : PROT_READ | PROT_WRITE;
+	struct place *place = pick_place(worker);
+
+	if (place->area.data)
+		aux_unmap(&place->area);
+	place->area.data = NULL;
+	if (place->ring.page && place->ring.size)
+		aux_map(&place->area, &place->ring, place->fd, 4, prot);
+}
+
+static void snapshot(struct worker *worker)
+{
+	struct perf_event_aux_snapshot snap = { .size = sizeof(snap) };
+	int fd = worker->fds[NR_SOFTWARE + pick(worker, NR_AUX)];
+
+	if (!pick(worker, 8))
+		snap.flags = PERF_AUX_SNAPSHOT_DISABLE;
+	event_ioctl(fd, PERF_EVENT_IOC_AUX_SNAPSHOT, (unsigned long)&snap);
+	if (snap.flags)
+		event_enable(fd);
+}
+
+/* Events of the worker alone, so that a close is the last one. */
+static void reopen(struct worker *worker)
+{
+	int *fd = &worker->fds[NR_SHARED + pick(worker, NR_OWN)];
+	struct perf_event_attr attr = fault_attr();
+
+	close(*fd);
+	attr.disabled = 0;
+	attr.inherit = pick(worker, 2);
+	*fd = event_open_on(&attr, 0, attr.inherit ? 0 : -1);
 }
 
 /* A reader that finds nonsense stops reading; others move the tail as well. */
 static void read_some(struct worker *worker)
 {
-	struct ring *ring = &worker->rings[pick(worker, NR_RINGS)];
+	struct ring *ring = &pick_place(worker)->ring;
 	struct perf_event_header header;
 	unsigned int nr;
 
@@ -71,23 +129,24 @@ static void read_some(struct worker *worker)
 		ring->tail += header.size;
 	}
 	ring_set_tail(ring, pick(worker, 16) ? ring_head(ring) : pick(worker, 1U << 31));
+	aux_set_tail(ring, pick(worker, 16) ? aux_head(ring) : pick(worker, 1U << 31));
 	ring->tail = ring_head(ring);
 }
 
 static void move(struct worker *worker)
 {
-	struct ring *ring = &worker->rings[pick(worker, NR_RINGS)];
+	struct ring *ring = &pick_place(worker)->ring;
 	size_t size = ring->size + page_size();
-	void *place, *page;
+	void *to, *page;
 
 	if (!ring->page)
 		return;
-	place = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (place == MAP_FAILED)
+	to = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (to == MAP_FAILED)
 		return;
-	page = mremap(ring->page, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, place);
+	page = mremap(ring->page, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to);
 	if (page == MAP_FAILED) {
-		munmap(place, size);
+		munmap(to, size);
 		return;
 	}
 	ring->page = page;
@@ -113,7 +172,7 @@ static void work(struct worker *worker)
 {
 	int fd = pick_fd(worker);
 
-	switch (pick(worker, 10)) {
+	switch (pick(worker, 14)) {
 	case 0:
 	case 1:
 	case 2:
@@ -142,13 +201,27 @@ static void work(struct worker *worker)
 			fork_one(worker);
 		make_faults(5);
 		break;
+	case 10:
+		reopen(worker);
+		break;
+	case 11:
+	case 12:
+		map_or_unmap_area(worker);
+		break;
+	case 13:
+		snapshot(worker);
+		break;
 	}
 }
 
 /* By value: what the fixture holds is shared memory. */
 static void run_worker(struct worker worker)
 {
-	memset(worker.rings, 0, sizeof(worker.rings));
+	int i;
+
+	memset(worker.places, 0, sizeof(worker.places));
+	for (i = NR_SHARED; i < NR_EVENTS; i++)
+		worker.fds[i] = -1;
 	fault_page();
 	while (time(NULL) < worker.end)
 		work(&worker);
@@ -158,10 +231,27 @@ static void run_worker(struct worker worker)
 FIXTURE(ring_stress)
 {
 	struct worker worker;
+	int kmemleak;
 	long mlock_kb;
 	long cpus;
 	uid_t uid;
 };
+
+/*
+ * How many bytes kmemleak has to say, 0 if it is off. It takes no memory for leaked
+ * that is younger than five seconds, nor any that has changed since the scan before.
+ */
+static ssize_t leaks_found(int fd, char *text, size_t size)
+{
+	int i;
+
+	sleep(6);
+	for (i = 0; i < 2; i++) {
+		if (write(fd, "scan", 4) != 4)
+			return errno == EPERM ? 0 : -errno;
+	}
+	return pread(fd, text, size, 0);
+}
 
 FIXTURE_SETUP(ring_stress)
 {
@@ -170,6 +260,8 @@ FIXTURE_SETUP(ring_stress)
 
 	if (geteuid())
 		SKIP(return, "needs root for events of a CPU");
+	/* While it may be opened. There is none without CONFIG_DEBUG_KMEMLEAK. */
+	self->kmemleak = open(KMEMLEAK, O_RDWR);
 	self->cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	self->uid = STRESS_UID + getpid();
 	self->mlock_kb = read_number(MLOCK_KB);
@@ -178,11 +270,22 @@ FIXTURE_SETUP(ring_stress)
 	attr.exclude_kernel = 0;
 	attr.disabled = 0;
 	attr.sample_type |= PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
-	for (i = 0; i < NR_EVENTS; i++) {
+	for (i = 0; i < NR_SOFTWARE; i++) {
 		/* Three of one CPU, so that they can be redirected to each other. */
 		attr.config = i & 1 ? PERF_COUNT_SW_CONTEXT_SWITCHES :
 				      PERF_COUNT_SW_PAGE_FAULTS;
 		self->worker.fds[i] = event_open_on(&attr, -1, i / 3 % self->cpus);
+		ASSERT_LE(0, self->worker.fds[i]);
+	}
+	for (; i < NR_SHARED; i++) {
+		self->worker.fds[i] = -1;
+		if (pmu_type("pmusim_aux") < 0)
+			continue;
+		attr = aux_attr("pmusim_aux");
+		attr.config = AUX_TIMER;
+		attr.config1 = 2000 | 512ULL << 32;
+		attr.disabled = 0;
+		self->worker.fds[i] = event_open_on(&attr, -1, 0);
 		ASSERT_LE(0, self->worker.fds[i]);
 	}
 	ASSERT_EQ(0, become_user(self->uid, 40 * page_size()));
@@ -202,9 +305,10 @@ static int try_map(size_t nr)
 	return ring_map(&ring, event_open(&attr), nr);
 }
 
-TEST_F_TIMEOUT(ring_stress, nothing_is_left_over, 110)
+TEST_F_TIMEOUT(ring_stress, nothing_is_left_over, 900)
 {
 	pid_t pids[NR_WORKERS];
+	char leaks[4096] = "";
 	int i, status;
 
 	self->worker.end = time(NULL) + stress_seconds();
@@ -219,7 +323,7 @@ TEST_F_TIMEOUT(ring_stress, nothing_is_left_over, 110)
 		ASSERT_EQ(pids[i], waitpid(pids[i], &status, 0));
 		EXPECT_EQ(0, status);
 	}
-	for (i = 0; i < NR_EVENTS; i++)
+	for (i = 0; i < NR_SHARED; i++)
 		close(self->worker.fds[i]);
 
 	EXPECT_EQ(0, vm_pin_kb());
@@ -231,6 +335,12 @@ TEST_F_TIMEOUT(ring_stress, nothing_is_left_over, 110)
 		}
 	}
 	EXPECT_EQ(-EPERM, try_map(0));
+
+	if (self->kmemleak < 0)
+		return;
+	EXPECT_EQ(0, leaks_found(self->kmemleak, leaks, sizeof(leaks) - 1)) {
+		TH_LOG("%s", leaks);
+	}
 }
 
 TEST_HARNESS_MAIN

@@ -384,8 +384,8 @@ FIXTURE_SETUP(sampling)
 	if (reason)
 		SKIP(return, "%s", reason);
 	/* Throttled, an event has no counter to read. */
-	write_file("/proc/sys/kernel/perf_event_max_sample_rate", "100000000");
-	write_file("/proc/sys/kernel/perf_cpu_time_max_percent", "0");
+	write_file(SYSCTL_SAMPLE_RATE, "100000000");
+	write_file(SYSCTL_TIME_PERCENT, "0");
 	attr.sample_period = variant->period;
 	attr.sample_type = PERF_SAMPLE_IP;
 	self->fd = user_open(&attr, 0, -1, -1);
@@ -430,6 +430,120 @@ TEST_F(sampling, event_that_stopped_itself_has_no_index)
 	EXPECT_EQ(0, value.index);
 	EXPECT_EQ(read_value[0], value.count);
 	EXPECT_EQ(read_value[1], value.enabled);
+}
+
+FIXTURE(throttled)
+{
+	struct perf_event_mmap_page *page;
+	int fd;
+	char percent[16];
+	char rate[16];
+};
+
+static int read_text(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len;
+
+	if (fd < 0)
+		return -errno;
+	len = read(fd, text, size - 1);
+	close(fd);
+	text[len > 0 ? len : 0] = '\0';
+	return len > 0 ? 0 : -EIO;
+}
+
+FIXTURE_SETUP(throttled)
+{
+	struct perf_event_attr attr = cycles_attr();
+	const char *reason = getenv("PERF_TEST_NO_PMU_INTERRUPTS");
+
+	if (user_page_setup(_metadata))
+		return;
+	if (reason)
+		SKIP(return, "%s", reason);
+	ASSERT_EQ(0, read_text(SYSCTL_TIME_PERCENT, self->percent, sizeof(self->percent)));
+	ASSERT_EQ(0, read_text(SYSCTL_SAMPLE_RATE, self->rate, sizeof(self->rate)));
+	/* Many periods in a tick of the kernel, and one of them is allowed. */
+	ASSERT_EQ(0, write_file(SYSCTL_TIME_PERCENT, "25"));
+	ASSERT_EQ(0, write_file(SYSCTL_SAMPLE_RATE, "1"));
+	attr.sample_period = 100000;
+	attr.sample_type = PERF_SAMPLE_IP;
+	self->fd = user_open(&attr, 0, -1, -1);
+	ASSERT_LE(0, self->fd);
+	self->page = page_map(self->fd, 1);
+	ASSERT_NE(MAP_FAILED, self->page);
+}
+
+FIXTURE_TEARDOWN(throttled)
+{
+	if (!self->rate[0])
+		return;
+	EXPECT_EQ(0, write_file(SYSCTL_SAMPLE_RATE, self->rate));
+	EXPECT_EQ(0, write_file(SYSCTL_TIME_PERCENT, self->percent));
+}
+
+static bool records_tell_of_throttling(const struct perf_event_mmap_page *page)
+{
+	const char *ring = (const char *)page + page->data_offset;
+	const struct perf_event_header *header;
+	__u64 at;
+
+	/* The first round alone; nobody has read anything. */
+	for (at = 0; at < page->data_head; at += header->size) {
+		header = (const void *)(ring + at);
+		if (header->type == PERF_RECORD_THROTTLE)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * QEMU stops a counter of PowerPC in another thread than that of the processor, and
+ * takes back what has just been read. It shows if no more is counted for a while.
+ */
+#define STOP_SLACK	1000
+
+/*
+ * Until the next tick its counter stands still. Some machines leave it to be read,
+ * others, which cannot, have to take it out of the page.
+ */
+TEST_F(throttled, event_shows_its_last_count)
+{
+	const volatile struct perf_event_mmap_page *page = self->page;
+	struct page_value before, after;
+	unsigned long i, stopped = 0;
+	struct brackets b = {};
+	__u64 value[3];
+	__u32 seq;
+
+	for (i = 0; i < 10 * user_reads() && (stopped < 1000 || b.direct < 20); i++) {
+		ASSERT_TRUE(bracket(&b, self->fd, page));
+		seq = page->lock;
+		before = page_read(page);
+		ASSERT_EQ(sizeof(value), read(self->fd, value, sizeof(value)));
+		work(i % 37);
+		after = page_read(page);
+		/* Something has happened to the event meanwhile. */
+		if (page->lock != seq)
+			continue;
+		if (before.count != after.count) {
+			ASSERT_LT(0, after.index);
+			continue;
+		}
+		stopped++;
+		ASSERT_EQ(value[0], after.count);
+#ifdef __powerpc__
+		ASSERT_EQ(0, after.index);
+#endif
+	}
+	TH_LOG("stood still at %lu of %lu reads", stopped, i);
+	EXPECT_TRUE(records_tell_of_throttling(self->page));
+	EXPECT_LE(1000, stopped);
+	EXPECT_LE(20, b.direct);
+	EXPECT_GE(STOP_SLACK, b.worst);
+	b.high = 0;
+	EXPECT_BRACKETS(&b);
 }
 
 TEST_HARNESS_MAIN

@@ -29,7 +29,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define USER_ACCESS	"/proc/sys/kernel/perf_user_access"
+#define USER_ACCESS		"/proc/sys/kernel/perf_user_access"
+/* The rate cannot be set when the time is not limited. */
+#define SYSCTL_TIME_PERCENT	"/proc/sys/kernel/perf_cpu_time_max_percent"
+#define SYSCTL_SAMPLE_RATE	"/proc/sys/kernel/perf_event_max_sample_rate"
 
 #if defined(__powerpc__)
 static inline __u64 counter_read(__u32 index)

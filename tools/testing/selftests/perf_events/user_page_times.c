@@ -4,6 +4,8 @@
  */
 #define _GNU_SOURCE
 #define __SANE_USERSPACE_TYPES__
+#include <dirent.h>
+#include <linux/hw_breakpoint.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -60,8 +62,8 @@ TEST_F(times, page_and_read_agree_while_sampling)
 
 	if (reason)
 		SKIP(return, "%s", reason);
-	write_file("/proc/sys/kernel/perf_event_max_sample_rate", "100000000");
-	write_file("/proc/sys/kernel/perf_cpu_time_max_percent", "0");
+	write_file(SYSCTL_SAMPLE_RATE, "100000000");
+	write_file(SYSCTL_TIME_PERCENT, "0");
 	attr.sample_period = 3000;
 	attr.sample_type = PERF_SAMPLE_IP;
 	OPEN(&attr, 0, -1, 1);
@@ -249,6 +251,82 @@ TEST_F(times, software_event_has_no_counter)
 		page_unmap(self->page, 1);
 		close(self->fd);
 	}
+}
+
+static long number_in(const char *path)
+{
+	char text[32] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len;
+
+	if (fd < 0)
+		return -1;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	return len > 0 ? strtol(text, NULL, 0) : -1;
+}
+
+/* An event of a PMU that counts for a task, or else one that counts for a CPU */
+static int open_any_event(const char *pmu, long type)
+{
+	struct perf_event_attr attr = user_attr(type, 0);
+	static __u64 watched;
+	int fd;
+
+	attr.exclude_kernel = 0;
+	attr.exclude_hv = 0;
+	if (!strcmp(pmu, "breakpoint")) {
+		attr.bp_type = HW_BREAKPOINT_W;
+		attr.bp_addr = (unsigned long)&watched;
+		attr.bp_len = HW_BREAKPOINT_LEN_8;
+	}
+	if (!strcmp(pmu, "tracepoint"))
+		attr.config = number_in("/sys/kernel/tracing/events/sched/sched_switch/id");
+	fd = user_open(&attr, 0, -1, -1);
+	return fd < 0 ? user_open(&attr, -1, 0, -1) : fd;
+}
+
+#define PMUS	"/sys/bus/event_source/devices"
+
+/* Readable counters are the processor's. Others may have bits of the same name. */
+TEST_F(times, other_pmus_have_no_counter)
+{
+	unsigned int seen = 0, times;
+	struct dirent *entry;
+	char path[512];
+	long type;
+	DIR *dir;
+
+	dir = opendir(PMUS);
+	ASSERT_NE(NULL, dir);
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.' || !strncmp(entry->d_name, "cpu", 3))
+			continue;
+		snprintf(path, sizeof(path), PMUS "/%s/type", entry->d_name);
+		type = number_in(path);
+		ASSERT_LE(0, type);
+		self->fd = open_any_event(entry->d_name, type);
+		if (self->fd < 0) {
+			TH_LOG("not %s: %s", entry->d_name, strerror(errno));
+			continue;
+		}
+		self->page = page_map(self->fd, 0);
+		ASSERT_NE(MAP_FAILED, self->page);
+		for (times = 0; times < 10; times++) {
+			ASSERT_FALSE(!!self->page->cap_user_rdpmc) {
+				TH_LOG("%s", entry->d_name);
+			}
+			work(10000);
+			ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_RESET, 0));
+		}
+		page_unmap(self->page, 0);
+		close(self->fd);
+		seen++;
+		TH_LOG("%s", entry->d_name);
+	}
+	closedir(dir);
+	/* Software events are everywhere. */
+	EXPECT_LT(0, seen);
 }
 
 /* Both on the clock of sched_clock(), whose last bits differ. */

@@ -6,30 +6,12 @@
 #define _GNU_SOURCE
 
 #include <limits.h>
-#include <stddef.h>
 
 #include "../kselftest_harness.h"
 #include "perfmon_helpers.h"
+#include "perfmon_layout.h"
 
 #define FMT	"default"
-
-_Static_assert(sizeof(struct pfarg_ctx) == 64, "pfarg_ctx");
-_Static_assert(sizeof(struct pfarg_pmc) == 48, "pfarg_pmc");
-_Static_assert(sizeof(struct pfarg_pmd) == 176, "pfarg_pmd");
-_Static_assert(offsetof(struct pfarg_pmd, reg_reset_pmds) == 48, "reset_pmds");
-_Static_assert(offsetof(struct pfarg_pmd, reg_smpl_pmds) == 88, "smpl_pmds");
-_Static_assert(offsetof(struct pfarg_pmd, reg_random_mask) == 136, "random_mask");
-_Static_assert(sizeof(struct pfarg_start) == 32, "pfarg_start");
-_Static_assert(sizeof(struct pfarg_load) == 32, "pfarg_load");
-_Static_assert(sizeof(struct pfarg_setdesc) == 64, "pfarg_setdesc");
-_Static_assert(sizeof(struct pfarg_setinfo) == 200, "pfarg_setinfo");
-_Static_assert(offsetof(struct pfarg_setinfo, set_runs) == 48, "set_runs");
-_Static_assert(offsetof(struct pfarg_setinfo, set_avail_pmds) == 112, "set_avail_pmds");
-_Static_assert(sizeof(union pfarg_msg) == 64, "pfarg_msg");
-_Static_assert(offsetof(struct pfarg_ovfl_msg, msg_ovfl_ip) == 16, "msg_ovfl_ip");
-_Static_assert(sizeof(struct pfm_dfl_smpl_arg) == 64, "pfm_dfl_smpl_arg");
-_Static_assert(sizeof(struct pfm_dfl_smpl_hdr) == 128, "pfm_dfl_smpl_hdr");
-_Static_assert(sizeof(struct pfm_dfl_smpl_entry) == 40, "pfm_dfl_smpl_entry");
 
 static unsigned int open_files(void)
 {
@@ -103,6 +85,13 @@ TEST(format_must_be_known_and_its_argument_fit)
 	EXPECT_EQ(-EINVAL, pfm_create(&ctx, FMT, &arg, sizeof(arg)));
 	arg = (struct pfm_dfl_smpl_arg) { .buf_size = sizeof(struct pfm_dfl_smpl_hdr) };
 	EXPECT_EQ(-EINVAL, pfm_create(&ctx, FMT, &arg, sizeof(arg)));
+	/* Nor one that the largest sample just does not fit into */
+	arg.buf_size += sizeof(struct pfm_dfl_smpl_entry) + PFM_MAX_REGS * 8 - 1;
+	EXPECT_EQ(-EINVAL, pfm_create(&ctx, FMT, &arg, sizeof(arg)));
+	arg.buf_size++;
+	fd = pfm_create(&ctx, FMT, &arg, sizeof(arg));
+	EXPECT_LE(0, fd);
+	close(fd);
 	arg.buf_size = -1ULL;
 	EXPECT_EQ(-ENOMEM, pfm_create(&ctx, FMT, &arg, sizeof(arg)));
 	arg.buf_size = 65536;
@@ -531,90 +520,5 @@ TEST(without_a_buffer_there_is_nothing_to_map)
 	EXPECT_EQ(EINVAL, errno);
 	close(fd);
 }
-
-TEST(calls_of_later_kernels_are_absent)
-{
-	int nr;
-
-	for (nr = PFM_NR(0) - 10; nr < PFM_NR(0); nr++) {
-		EXPECT_EQ(-1, syscall(nr, 0, 0, 0, 0, 0, 0));
-		EXPECT_EQ(ENOSYS, errno);
-	}
-	EXPECT_EQ(-1, syscall(PFM_NR(12), 0, 0, 0, 0, 0, 0));
-	EXPECT_EQ(ENOSYS, errno);
-}
-
-#ifdef __x86_64__
-/* As a 32-bit program calls: its table, its registers, its pointers */
-static long call32(int call, long a, long b, long c, long d)
-{
-	long ret;
-
-	asm volatile("int $0x80"
-		     : "=a" (ret)
-		     : "a" (PFM_NR(call)), "b" (a), "c" (b), "d" (c), "S" (d)
-		     : "memory", "r8", "r9", "r10", "r11");
-	return ret;
-}
-
-struct area32 {
-	struct pfarg_ctx ctx;
-	struct pfm_dfl_smpl_arg smpl;
-	char fmt[8];
-	struct pfarg_pmc pmc;
-	struct pfarg_pmd pmd;
-	struct pfarg_load load;
-	struct pfarg_start start;
-	struct pfarg_setdesc desc;
-	struct pfarg_setinfo info;
-};
-
-TEST(calls_work_through_the_32_bit_entry)
-{
-	struct area32 *area;
-	struct pages pages;
-	long fd;
-
-	area = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-	ASSERT_NE(MAP_FAILED, area);
-	ASSERT_EQ(0, pages_map(&pages, 64));
-	strcpy(area->fmt, FMT);
-	area->smpl.buf_size = 65536;
-	fd = call32(0, (long)&area->ctx, (long)area->fmt, (long)&area->smpl,
-		    sizeof(area->smpl));
-	if (fd == -ENOSYS)
-		SKIP(return, "no 32-bit system calls");
-	ASSERT_LE(0, fd);
-	EXPECT_EQ(fd, area->ctx.ctx_fd);
-	area->desc.set_id = 1;
-	EXPECT_EQ(0, call32(8, fd, (long)&area->desc, 1, 0));
-	area->pmc.reg_num = SW(PAGE_FAULTS);
-	EXPECT_EQ(0, call32(1, fd, (long)&area->pmc, 1, 0));
-	area->pmd.reg_num = SW(PAGE_FAULTS);
-	area->pmd.reg_set = 1;
-	area->pmd.reg_value = 0x100000000ULL;
-	EXPECT_EQ(0, call32(2, fd, (long)&area->pmd, 1, 0));
-	area->load.load_pid = getpid();
-	area->load.load_set = 1;
-	EXPECT_EQ(0, call32(4, fd, (long)&area->load, 0, 0));
-	area->start.start_set = 1;
-	EXPECT_EQ(0, call32(5, fd, (long)&area->start, 0, 0));
-	pages_touch(&pages, 17);
-	EXPECT_EQ(0, call32(6, fd, 0, 0, 0));
-	EXPECT_EQ(0, call32(3, fd, (long)&area->pmd, 1, 0));
-	EXPECT_EQ(0x100000000ULL + 17, area->pmd.reg_value);
-	EXPECT_EQ(0, call32(7, fd, 0, 0, 0));
-	area->info.set_id = 1;
-	EXPECT_EQ(0, call32(9, fd, (long)&area->info, 1, 0));
-	EXPECT_EQ(1, area->info.set_runs);
-	EXPECT_EQ(0, call32(11, fd, 0, 0, 0));
-	EXPECT_EQ(0, call32(10, fd, (long)&area->desc, 1, 0));
-	/* A negative count is an int, not the low half of a long. */
-	EXPECT_EQ(-EINVAL, call32(3, fd, (long)&area->pmd, -1, 0));
-	EXPECT_EQ(-EBADF, call32(6, -1, 0, 0, 0));
-	close(fd);
-}
-#endif
 
 TEST_HARNESS_MAIN

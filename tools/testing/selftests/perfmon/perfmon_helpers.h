@@ -101,6 +101,43 @@ static inline long pfm_unload(int fd)
 	return pfm_ret(syscall(PFM_NR(11), fd));
 }
 
+#ifdef __x86_64__
+/* As a 32-bit program calls: its table, its registers, its pointers */
+static inline long call32(int call, long a, long b, long c, long d)
+{
+	long ret;
+
+	asm volatile("int $0x80"
+		     : "=a" (ret)
+		     : "a" (PFM_NR(call)), "b" (a), "c" (b), "d" (c), "S" (d)
+		     : "memory", "r8", "r9", "r10", "r11");
+	return ret;
+}
+#else
+static inline long call32(int call, long a, long b, long c, long d)
+{
+	return -ENOSYS;
+}
+#endif
+
+/* Without that entry the attempt ends the program. */
+static inline bool has_call32(void)
+{
+#ifdef __x86_64__
+	int status = -1;
+	pid_t pid = fork();
+
+	if (!pid) {
+		call32(0, 0, 0, 0, 0);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status);
+#else
+	return false;
+#endif
+}
+
 static inline int pfm_open(unsigned int flags)
 {
 	struct pfarg_ctx ctx = { .ctx_flags = flags };
@@ -289,18 +326,26 @@ static inline void burn(__u64 ns)
 	}
 }
 
+static inline int read_file(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY), n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, size - 1);
+	close(fd);
+	if (n <= 0)
+		return -EIO;
+	text[n] = '\0';
+	return 0;
+}
+
 static inline long read_knob(const char *name)
 {
-	char path[128], text[32] = "";
-	int fd, n;
+	char path[128], text[32];
 
 	snprintf(path, sizeof(path), "/sys/kernel/perfmon/%s", name);
-	fd = open(path, O_RDONLY);
-	if (fd < 0)
-		return -1;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	return n > 0 ? strtol(text, NULL, 0) : -1;
+	return read_file(path, text, sizeof(text)) ? -1 : strtol(text, NULL, 0);
 }
 
 static inline int write_file(const char *path, const char *text)
@@ -313,6 +358,35 @@ static inline int write_file(const char *path, const char *text)
 	ret = write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -errno;
 	close(fd);
 	return ret;
+}
+
+#define SYSCTL_TIME_PERCENT	"/proc/sys/kernel/perf_cpu_time_max_percent"
+#define SYSCTL_SAMPLE_RATE	"/proc/sys/kernel/perf_event_max_sample_rate"
+
+/* The limit of samples per second, which is of the whole machine */
+struct sample_rate {
+	char percent[16];
+	char rate[16];
+};
+
+static inline int sample_rate_set(struct sample_rate *old, const char *rate)
+{
+	int ret;
+
+	ret = read_file(SYSCTL_TIME_PERCENT, old->percent, sizeof(old->percent));
+	if (!ret)
+		ret = read_file(SYSCTL_SAMPLE_RATE, old->rate, sizeof(old->rate));
+	/* Without a limit of time the rate cannot be set. */
+	if (!ret)
+		ret = write_file(SYSCTL_TIME_PERCENT, "25");
+	return ret ? ret : write_file(SYSCTL_SAMPLE_RATE, rate);
+}
+
+static inline int sample_rate_restore(const struct sample_rate *old)
+{
+	int ret = write_file(SYSCTL_SAMPLE_RATE, old->rate);
+
+	return ret ? ret : write_file(SYSCTL_TIME_PERCENT, old->percent);
 }
 
 /* Run @code as another user; the value is its exit status. */

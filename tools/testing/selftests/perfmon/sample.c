@@ -100,6 +100,93 @@ TEST_F(smpl, each_overflow_is_a_sample)
 	EXPECT_EQ(0, pfm_msg(self->fd).type);
 }
 
+struct sampled {
+	struct pages *pages;
+	int fd;
+	int tid;
+};
+
+static void *thread_samples(void *arg)
+{
+	struct sampled *s = arg;
+
+	s->tid = syscall(__NR_gettid);
+	if (pfm_load_self(s->fd) || pfm_start(s->fd, NULL))
+		return (void *)1;
+	pages_touch(s->pages, 20);
+	return NULL;
+}
+
+TEST_F(smpl, sample_tells_the_process_and_its_thread)
+{
+	const struct entry *entry = entries(self->hdr);
+	struct sampled s = { .pages = &self->pages, .fd = self->fd };
+	pthread_t thread;
+	void *ret;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, thread_samples, &s));
+	ASSERT_EQ(0, pthread_join(thread, &ret));
+	ASSERT_EQ(NULL, ret);
+	ASSERT_NE(getpid(), s.tid);
+	ASSERT_LE(2, self->hdr->hdr_count);
+	EXPECT_EQ(s.tid, entry->e.pid);
+	EXPECT_EQ(getpid(), entry->e.tgid);
+}
+
+#define MEAN_SAMPLES	5000
+
+/*
+ * The mean of so many is within 5 % of half of the mask with six times what it
+ * varies by: less would fail by chance.
+ */
+TEST(mean_of_random_periods_is_in_the_middle)
+{
+	struct pfm_dfl_smpl_arg arg = { .buf_size = 512 << 10 };
+	const struct pfm_dfl_smpl_entry *entry;
+	const struct pfm_dfl_smpl_hdr *hdr;
+	const __u64 mask = 0x1f, base = -1ULL;
+	struct pfarg_pmd pmd = {
+		.reg_num = FAULTS, .reg_flags = PFM_REGFL_RANDOM, .reg_random_mask = mask,
+		.reg_value = base, .reg_short_reset = base,
+	};
+	struct pfarg_ctx ctx = { };
+	__u64 value, sum = 0, faults = 0;
+	struct pages pages;
+	unsigned int i;
+	int fd;
+
+	fd = pfm_create(&ctx, "default", &arg, sizeof(arg));
+	ASSERT_LE(0, fd);
+	hdr = mmap(NULL, arg.buf_size, PROT_READ, MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, hdr);
+	ASSERT_EQ(0, pages_map(&pages, 512));
+	ASSERT_EQ(0, pfm_write_pmds(fd, &pmd, 1));
+	ASSERT_EQ(0, pfm_set_pmd(fd, 0, MINOR, 0));
+	entry = (const void *)(hdr + 1);
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	while (hdr->hdr_count <= MEAN_SAMPLES) {
+		pages_touch(&pages, 1);
+		faults++;
+	}
+	ASSERT_EQ(0, pfm_stop(fd));
+	ASSERT_EQ(MEAN_SAMPLES + 1, hdr->hdr_count);
+	EXPECT_EQ(faults, pfm_value(fd, 0, MINOR));
+	/* A sample tells the period that it ended, and the first one had no reset. */
+	for (i = 1; i <= MEAN_SAMPLES; i++) {
+		value = base - entry[i].last_reset_val;
+		ASSERT_GE(mask, value);
+		sum += value;
+	}
+	TH_LOG("mean of %u from 0 to %llu is %llu.%02llu", MEAN_SAMPLES, mask, sum / MEAN_SAMPLES,
+	       sum * 100 / MEAN_SAMPLES % 100);
+	/* Each is what was counted. */
+	EXPECT_EQ(faults, sum + MEAN_SAMPLES + 1);
+	EXPECT_LE(MEAN_SAMPLES * mask * 95 / 200, sum);
+	EXPECT_GE(MEAN_SAMPLES * mask * 105 / 200, sum);
+	close(fd);
+}
+
 TEST_F(smpl, full_buffer_masks_and_restart_empties_it)
 {
 	unsigned long size = sizeof(struct entry), room, fit;
@@ -204,6 +291,79 @@ TEST_F(smpl, mapping_outlives_the_descriptor)
 	munmap(self->pages.mem, 0);
 	ASSERT_EQ(0, pfm_unload(self->fd));
 	EXPECT_EQ(5, self->hdr->hdr_count);
+}
+
+FIXTURE(clock)
+{
+	struct sample_rate rate;
+	bool slow;
+};
+
+FIXTURE_VARIANT(clock)
+{
+	unsigned int flags;
+	/* Is another register the first one, which leads its perf group? */
+	bool second;
+};
+
+FIXTURE_VARIANT_ADD(clock, of_a_thread) { };
+FIXTURE_VARIANT_ADD(clock, of_a_thread_and_second) { .second = true };
+FIXTURE_VARIANT_ADD(clock, of_a_cpu) { .flags = PFM_FL_SYSTEM_WIDE };
+FIXTURE_VARIANT_ADD(clock, of_a_cpu_and_second) { .flags = PFM_FL_SYSTEM_WIDE, .second = true };
+
+FIXTURE_SETUP(clock)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(0, &cpus);
+	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpus), &cpus));
+	ASSERT_EQ(0, sample_rate_set(&self->rate, "1"));
+	self->slow = true;
+}
+
+FIXTURE_TEARDOWN(clock)
+{
+	if (self->slow)
+		EXPECT_EQ(0, sample_rate_restore(&self->rate));
+}
+
+TEST_F(clock, samples_obey_the_sample_rate)
+{
+	struct pfm_dfl_smpl_arg arg = { .buf_size = 4 << 20 };
+	struct pfarg_pmd clock = {
+		.reg_num = SW(TASK_CLOCK), .reg_value = -20000ULL, .reg_short_reset = -20000ULL,
+	};
+	struct pfarg_ctx ctx = { .ctx_flags = variant->flags };
+	struct pfm_dfl_smpl_hdr *hdr;
+	__u64 start, ticks;
+	int fd;
+
+	fd = pfm_create(&ctx, "default", &arg, sizeof(arg));
+	ASSERT_LE(0, fd);
+	hdr = mmap(NULL, arg.buf_size, PROT_READ, MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, hdr);
+	if (variant->second)
+		ASSERT_EQ(0, pfm_set_pmd(fd, 0, SW(CPU_CLOCK), 0));
+	ASSERT_EQ(0, pfm_write_pmds(fd, &clock, 1));
+	ASSERT_EQ(0, variant->flags ? pfm_load_tid(fd, 0, 0) : pfm_load_self(fd));
+	start = now_ns(CLOCK_MONOTONIC);
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	burn(200 * NSEC_PER_MSEC);
+	/* It goes on with each tick, of which an emulator may have few. */
+	while (hdr->hdr_count < 10 && now_ns(CLOCK_MONOTONIC) < start + 5000 * NSEC_PER_MSEC)
+		burn(10 * NSEC_PER_MSEC);
+	ASSERT_EQ(0, pfm_stop(fd));
+	/* There are not more than 1000 ticks in a second, with one sample in each. */
+	ticks = (now_ns(CLOCK_MONOTONIC) - start) / NSEC_PER_MSEC + 2;
+	TH_LOG("%llu samples in %llu ms, %llu lost", hdr->hdr_count, ticks,
+	       pfm_info(fd, 0).set_lost);
+	EXPECT_LE(10, hdr->hdr_count);
+	EXPECT_GE(2 * ticks + 2, hdr->hdr_count);
+	EXPECT_LT(0, pfm_info(fd, 0).set_lost);
+	/* The clock itself counts on. */
+	EXPECT_LT(0, pfm_info(fd, 0).set_act_duration);
+	close(fd);
 }
 
 TEST_HARNESS_MAIN

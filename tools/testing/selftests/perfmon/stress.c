@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perfmon selftests - many threads, random calls, targets that come and go
+ * perfmon selftests - many threads, random calls, targets and CPUs that come and go
  *
  * What is checked is that the kernel has nothing to complain about, that the
  * calls return what they may, and that nothing is left in the end. More can be
@@ -12,11 +12,16 @@
 #include "perfmon_helpers.h"
 
 #define NR_THREADS	8
-#define NR_FDS		4
+#define NR_FDS		6
+#define NR_TASK_FDS	4
 #define NR_TARGETS	3
+
+#define CPU1_ONLINE	"/sys/devices/system/cpu/cpu1/online"
+#define SIM_DIR		"/sys/kernel/debug/pmusim"
 
 struct storm {
 	volatile int stop;
+	int pmu_type;
 	volatile pid_t target[NR_TARGETS];
 	int fd[NR_FDS];
 	int bad;
@@ -50,7 +55,7 @@ static bool is_allowed(long ret)
 
 static long random_call(struct storm *storm, unsigned int *seed)
 {
-	int r = rand_r(seed), fd = storm->fd[r % NR_FDS], set = (r >> 4) % 3;
+	int r = rand_r(seed), i = r % NR_FDS, fd = storm->fd[i], set = (r >> 4) % 3;
 	struct pfarg_pmd pmd = {
 		.reg_num = PFM_SW_BASE + (r >> 8) % 7, .reg_set = set,
 		.reg_flags = (r >> 12) & 3, .reg_value = -(__u64)((r >> 14) % 200),
@@ -66,6 +71,14 @@ static long random_call(struct storm *storm, unsigned int *seed)
 
 	pmd.reg_smpl_pmds[4] = 0x7f & (r >> 6);
 	pmd.reg_reset_pmds[4] = 0x7f & (r >> 6);
+	/* Half of the registers are of the PMU, if there is one. */
+	if (storm->pmu_type && r & 4) {
+		pmd.reg_num = (r >> 8) % 4;
+		pmd.reg_smpl_pmds[0] = 0xf & (r >> 6);
+		pmd.reg_reset_pmds[0] = 0xf & (r >> 7);
+		pmc.reg_num = pmd.reg_num;
+		pmc.reg_value = ((r >> 16) & 1) | (__u64)((r >> 18) % 6) << 24;
+	}
 	switch (rand_r(seed) % 16) {
 	case 0:
 		return pfm_write_pmcs(fd, &pmc, 1);
@@ -74,6 +87,8 @@ static long random_call(struct storm *storm, unsigned int *seed)
 	case 2:
 		return pfm_read_pmds(fd, &pmd, 1);
 	case 3:
+		if (i >= NR_TASK_FDS)
+			return pfm_load_tid(fd, (r >> 9) % 2, 0);
 		return pfm_load_tid(fd, storm->target[(r >> 9) % NR_TARGETS], 0);
 	case 4:
 		return pfm_start(fd, &start);
@@ -121,6 +136,31 @@ static void *random_thread(void *arg)
 	return NULL;
 }
 
+/* Lets the counters of one CPU of a simulated PMU count. */
+static void *tick_thread(void *arg)
+{
+	struct storm *storm = arg;
+	char text[32];
+	unsigned int i;
+
+	for (i = 0; !storm->stop; i++) {
+		snprintf(text, sizeof(text), "%d %d", i % 4, 1 + i % 300);
+		write_file(i & 4 ? SIM_DIR "/cpu1/tick" : SIM_DIR "/cpu0/tick", text);
+	}
+	return NULL;
+}
+
+static void *hotplug_thread(void *arg)
+{
+	struct storm *storm = arg;
+
+	while (!storm->stop) {
+		write_file(CPU1_ONLINE, "0");
+		write_file(CPU1_ONLINE, "1");
+	}
+	return NULL;
+}
+
 static void storm_open(struct storm *storm)
 {
 	struct pfm_dfl_smpl_arg arg = { .buf_size = 16384 };
@@ -128,7 +168,10 @@ static void storm_open(struct storm *storm)
 
 	for (i = 0; i < NR_FDS; i++) {
 		struct pfarg_ctx ctx = {
-			.ctx_flags = PFM_FL_REMOTE | (i & 1 ? PFM_FL_NOTIFY_BLOCK : 0),
+			.ctx_flags = PFM_FL_REMOTE |
+				     (i >= NR_TASK_FDS ? PFM_FL_SYSTEM_WIDE :
+				      i & 1 ? PFM_FL_NOTIFY_BLOCK : 0),
+			.ctx_pmu_type = storm->pmu_type,
 		};
 
 		storm->fd[i] = i & 2 ? pfm_create(&ctx, "default", &arg, sizeof(arg)) :
@@ -157,39 +200,103 @@ static int storm_seconds(void)
 	return text ? atoi(text) : 5;
 }
 
-TEST_F_TIMEOUT(stress, random_calls_from_all_sides, 170)
+static void storm_run(struct __test_metadata *_metadata, struct storm *storm)
 {
 	__u64 end = now_ns(CLOCK_MONOTONIC) + storm_seconds() * 1000 * NSEC_PER_MSEC;
-	long before = read_knob("task_sessions_count");
-	struct storm storm = { };
-	pthread_t thread[NR_THREADS];
-	int i;
+	long before = read_knob("task_sessions_count"), cpus = read_knob("sys_sessions_count");
+	pthread_t thread[NR_THREADS + 2];
+	int i, n = NR_THREADS;
 
 	/* The first generation has no descriptor of a context, so closing is final. */
 	for (i = 0; i < NR_TARGETS; i++)
-		storm.target[i] = child_run(target_runs, NULL);
-	storm_open(&storm);
+		storm->target[i] = child_run(target_runs, NULL);
+	storm_open(storm);
 	for (i = 0; i < NR_FDS; i++)
-		ASSERT_LE(0, storm.fd[i]);
+		ASSERT_LE(0, storm->fd[i]);
 	for (i = 0; i < NR_THREADS; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, random_thread, &storm));
-	for (i = 0; now_ns(CLOCK_MONOTONIC) < end && !storm.bad; i++) {
-		pid_t old = storm.target[i % NR_TARGETS];
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, random_thread, storm));
+	if (storm->pmu_type)
+		ASSERT_EQ(0, pthread_create(&thread[n++], NULL, tick_thread, storm));
+	if (!access(CPU1_ONLINE, W_OK))
+		ASSERT_EQ(0, pthread_create(&thread[n++], NULL, hotplug_thread, storm));
+	for (i = 0; now_ns(CLOCK_MONOTONIC) < end && !storm->bad; i++) {
+		pid_t old = storm->target[i % NR_TARGETS];
 
 		usleep(20000);
-		storm.target[i % NR_TARGETS] = child_run(target_runs, NULL);
+		storm->target[i % NR_TARGETS] = child_run(target_runs, NULL);
 		child_kill(old);
 	}
-	storm.stop = 1;
-	for (i = 0; i < NR_THREADS; i++)
+	storm->stop = 1;
+	for (i = 0; i < n; i++)
 		pthread_join(thread[i], NULL);
+	write_file(CPU1_ONLINE, "1");
 	for (i = 0; i < NR_TARGETS; i++)
-		child_kill(storm.target[i]);
+		child_kill(storm->target[i]);
 	for (i = 0; i < NR_FDS; i++)
-		close(storm.fd[i]);
-	EXPECT_EQ(0, storm.bad);
-	TH_LOG("%lu calls", storm.calls);
+		close(storm->fd[i]);
+	EXPECT_EQ(0, storm->bad);
+	TH_LOG("%lu calls", storm->calls);
 	EXPECT_EQ(before, read_knob("task_sessions_count"));
+	EXPECT_EQ(cpus, read_knob("sys_sessions_count"));
+}
+
+TEST_F_TIMEOUT(stress, random_calls_from_all_sides, 170)
+{
+	struct storm storm = { };
+
+	storm_run(_metadata, &storm);
+}
+
+/* Overflows in every context that a PMU may interrupt in, NMI too */
+TEST_F_TIMEOUT(stress, random_calls_on_a_simulated_pmu, 170)
+{
+	struct storm storm = { };
+	char type[16];
+
+	if (read_file("/sys/bus/event_source/devices/pmusim/type", type, sizeof(type)))
+		SKIP(return, "no simulated PMU: needs PERF_PMUSIM");
+	storm.pmu_type = atoi(type);
+	storm_run(_metadata, &storm);
+}
+
+TEST_F_TIMEOUT(stress, cpus_come_and_go, 170)
+{
+	__u64 end = now_ns(CLOCK_MONOTONIC) + storm_seconds() * 500 * NSEC_PER_MSEC;
+	long before = read_knob("sys_sessions_count");
+	struct storm storm = { };
+	unsigned int loads = 0;
+	pthread_t thread;
+	long ret = 0;
+	int fd, i;
+
+	if (access(CPU1_ONLINE, W_OK))
+		SKIP(return, "CPU 1 cannot go offline");
+	fd = pfm_open(PFM_FL_SYSTEM_WIDE | PFM_FL_REMOTE);
+	ASSERT_LE(0, fd);
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, pfm_make_set(fd, i, PFM_SETFL_TIME_SWITCH, 200000, 0));
+		ASSERT_EQ(0, pfm_set_pmd(fd, i, SW(CPU_CLOCK), 0));
+		ASSERT_EQ(0, pfm_set_pmd(fd, i, SW(CONTEXT_SWITCHES), 0));
+	}
+	ASSERT_EQ(0, pthread_create(&thread, NULL, hotplug_thread, &storm));
+	while (now_ns(CLOCK_MONOTONIC) < end && is_allowed(ret)) {
+		ret = pfm_load_tid(fd, 1, 0);
+		loads += !ret;
+		if (!ret)
+			ret = pfm_start(fd, NULL);
+		usleep(rand() % 3000);
+		pfm_info(fd, 1);
+		pfm_value(fd, 0, SW(CPU_CLOCK));
+		if (rand() % 2)
+			pfm_unload(fd);
+	}
+	storm.stop = 1;
+	pthread_join(thread, NULL);
+	write_file(CPU1_ONLINE, "1");
+	EXPECT_TRUE(is_allowed(ret));
+	EXPECT_LT(1, loads);
+	close(fd);
+	EXPECT_EQ(before, read_knob("sys_sessions_count"));
 }
 
 /* One of everything that allocates. Returns the first error. */
@@ -222,6 +329,10 @@ static long allocate_everything(void)
 	return ret;
 }
 
+/*
+ * The last one: memory that kmemleak does not get makes it print a warning, which
+ * takes lockdep out of service.
+ */
 TEST_F_TIMEOUT(stress, every_allocation_may_fail, 170)
 {
 	long tasks = read_knob("task_sessions_count"), mem = read_knob("smpl_buffer_mem_cur");
@@ -258,57 +369,6 @@ TEST_F_TIMEOUT(stress, every_allocation_may_fail, 170)
 	EXPECT_EQ(mem, read_knob("smpl_buffer_mem_cur"));
 	/* The thread is free, and all works. */
 	EXPECT_EQ(0, allocate_everything());
-}
-
-static void *hotplug_thread(void *arg)
-{
-	struct storm *storm = arg;
-
-	while (!storm->stop) {
-		write_file("/sys/devices/system/cpu/cpu1/online", "0");
-		write_file("/sys/devices/system/cpu/cpu1/online", "1");
-	}
-	return NULL;
-}
-
-TEST_F_TIMEOUT(stress, cpus_come_and_go, 170)
-{
-	__u64 end = now_ns(CLOCK_MONOTONIC) + storm_seconds() * 500 * NSEC_PER_MSEC;
-	long before = read_knob("sys_sessions_count");
-	struct storm storm = { };
-	unsigned int loads = 0;
-	pthread_t thread;
-	long ret = 0;
-	int fd, i;
-
-	if (access("/sys/devices/system/cpu/cpu1/online", W_OK))
-		SKIP(return, "CPU 1 cannot go offline");
-	fd = pfm_open(PFM_FL_SYSTEM_WIDE | PFM_FL_REMOTE);
-	ASSERT_LE(0, fd);
-	for (i = 0; i < 2; i++) {
-		ASSERT_EQ(0, pfm_make_set(fd, i, PFM_SETFL_TIME_SWITCH, 200000, 0));
-		ASSERT_EQ(0, pfm_set_pmd(fd, i, SW(CPU_CLOCK), 0));
-		ASSERT_EQ(0, pfm_set_pmd(fd, i, SW(CONTEXT_SWITCHES), 0));
-	}
-	ASSERT_EQ(0, pthread_create(&thread, NULL, hotplug_thread, &storm));
-	while (now_ns(CLOCK_MONOTONIC) < end && is_allowed(ret)) {
-		ret = pfm_load_tid(fd, 1, 0);
-		loads += !ret;
-		if (!ret)
-			ret = pfm_start(fd, NULL);
-		usleep(rand() % 3000);
-		pfm_info(fd, 1);
-		pfm_value(fd, 0, SW(CPU_CLOCK));
-		if (rand() % 2)
-			pfm_unload(fd);
-	}
-	storm.stop = 1;
-	pthread_join(thread, NULL);
-	write_file("/sys/devices/system/cpu/cpu1/online", "1");
-	EXPECT_TRUE(is_allowed(ret));
-	EXPECT_LT(1, loads);
-	close(fd);
-	EXPECT_EQ(before, read_knob("sys_sessions_count"));
 }
 
 TEST_HARNESS_MAIN

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf user page selftests - counters of gated events, read without a system call
+ *
+ * A closed gate takes the counter out of the page: index 0, and the count that it
+ * had when it closed. An open one gives it back. What the program makes of it, by
+ * the rules, must be what read(2) says.
+ */
+#define _GNU_SOURCE
+
+#include "../kselftest_harness.h"
+#include "gate_helpers.h"
+#include "user_page_helpers.h"
+
+#define NR_READS	100000
+
+FIXTURE(user_page_gate)
+{
+	struct gate_triggers triggers;
+	struct perf_event_attr attr;
+	struct perf_event_mmap_page *page;
+	int fd;
+};
+
+FIXTURE_SETUP(user_page_gate)
+{
+	if (user_page_setup(_metadata) || triggers_open(_metadata, &self->triggers))
+		return;
+	self->attr = instructions_attr();
+	/* What a system call takes is different from kernel to kernel. */
+	self->attr.exclude_kernel = 1;
+	self->fd = user_open(&self->attr, 0, -1, -1);
+	ASSERT_LE(0, self->fd);
+	self->page = page_map(self->fd, 0);
+	ASSERT_NE(MAP_FAILED, self->page);
+	if (!self->page->cap_user_rdpmc)
+		SKIP(return, "the administrator forbids to read counters");
+}
+
+FIXTURE_TEARDOWN(user_page_gate)
+{
+	page_unmap(self->page, 0);
+	close(self->fd);
+	triggers_close(&self->triggers);
+}
+
+static __u64 read_count(int fd)
+{
+	__u64 value[3];
+
+	return read(fd, value, sizeof(value)) == sizeof(value) ? value[0] : ~0ULL;
+}
+
+TEST_F(user_page_gate, closed_event_has_no_counter_and_its_last_count)
+{
+	__u64 count;
+	int i;
+
+	ASSERT_EQ(0, set_both(&self->triggers, self->fd));
+	for (i = 0; i < 100; i++) {
+		window_open();
+		work(1000);
+		window_close();
+		EXPECT_EQ(0, self->page->index);
+		count = page_read(self->page).count;
+		EXPECT_EQ(read_count(self->fd), count);
+		work(1000);
+		EXPECT_EQ(count, page_read(self->page).count);
+	}
+	/*
+	 * At least an instruction for each round, and what the windows take: an emulator
+	 * may count those of the kernel too, and a kernel with KASAN has many.
+	 */
+	EXPECT_LE(100 * 1000, count);
+	EXPECT_GE(100 * 200000, count);
+}
+
+TEST_F(user_page_gate, open_event_is_read_directly)
+{
+	struct brackets b = {};
+	int i;
+
+	ASSERT_EQ(0, set_both(&self->triggers, self->fd));
+	for (i = 0; i < 100; i++) {
+		window_open();
+		EXPECT_NE(0, page_read(self->page).index);
+		ASSERT_TRUE(brackets_run(&b, 20, self->fd, self->page));
+		window_close();
+		work(1000);
+	}
+	EXPECT_BRACKETS(&b);
+	/* Whoever is preempted may find it elsewhere for once. */
+	EXPECT_LE(b.nr - b.nr / 10, b.direct);
+}
+
+/* A timer moves the gate between any two instructions of a reader. */
+TEST_F_TIMEOUT(user_page_gate, values_never_step_back_while_the_gate_flips, 300)
+{
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
+	struct perf_event_attr watch = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
+	unsigned long i, back = 0;
+	struct brackets b = {};
+	__u64 last = 0, count;
+	int timer, flips;
+
+	attr.sample_period = NSEC_PER_MSEC / 4;
+	timer = gate_open(&attr, 0, -1);
+	ASSERT_LE(0, timer);
+	flips = gate_open(&watch, 0, -1);
+	ASSERT_LE(0, flips);
+	for (i = 0; i < 2; i++) {
+		int fd = i ? flips : self->fd;
+
+		ASSERT_EQ(0, set_starter(timer, fd));
+		ASSERT_EQ(0, set_stopper(timer, fd));
+	}
+	for (i = 0; i < NR_READS; i++) {
+		count = page_read(self->page).count;
+		back += count < last;
+		last = count;
+		if (!(i % 16)) {
+			ASSERT_TRUE(bracket(&b, self->fd, self->page));
+			last = b.last;
+		}
+	}
+	EXPECT_EQ(0, back);
+	EXPECT_BRACKETS(&b);
+	EXPECT_LT(2, gate_read(flips).gate_count);
+	close(flips);
+	close(timer);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perfmon selftests - a program of 32 bits on a kernel of 64, which compat.c runs
+ *
+ * Usage: program_32 CASE       exit status 0 if all is as it should be
+ *
+ * Without the C library, which many machines have for 64 bits only.
+ */
+#include "../../../include/nolibc/nolibc.h"
+
+#include <linux/perf_event.h>
+#include "perfmon_layout.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define PAGE		4096
+#define NR_PAGES	64
+#define FAULTS		(PFM_SW_BASE + PERF_COUNT_SW_PAGE_FAULTS)
+#define SWITCHES	(PFM_SW_BASE + PERF_COUNT_SW_CONTEXT_SWITCHES)
+#define WORD(num)	((num) / 64)
+#define BIT_OF(num)	(1ULL << ((num) % 64))
+/* What does not fit into a register of this machine */
+#define BIG		0x123456789ULL
+
+static unsigned int nr_checks, nr_failed;
+
+#define CHECK(what) check(what, __LINE__, #what)
+
+static void check(int good, int line, const char *what)
+{
+	nr_checks++;
+	if (good)
+		return;
+	nr_failed++;
+	printf("line %d is not true: %s\n", line, what);
+}
+
+static long pfm_create(struct pfarg_ctx *ctx, const char *fmt, void *arg, size_t size)
+{
+	return my_syscall4(__NR_pfm_create_context, ctx, fmt, arg, size);
+}
+
+static long pfm_write_pmcs(int fd, struct pfarg_pmc *vec, int n)
+{
+	return my_syscall3(__NR_pfm_write_pmcs, fd, vec, n);
+}
+
+static long pfm_write_pmds(int fd, struct pfarg_pmd *vec, int n)
+{
+	return my_syscall3(__NR_pfm_write_pmds, fd, vec, n);
+}
+
+static long pfm_read_pmds(int fd, struct pfarg_pmd *vec, int n)
+{
+	return my_syscall3(__NR_pfm_read_pmds, fd, vec, n);
+}
+
+static long pfm_load(int fd, struct pfarg_load *load)
+{
+	return my_syscall2(__NR_pfm_load_context, fd, load);
+}
+
+static long pfm_start(int fd, struct pfarg_start *start)
+{
+	return my_syscall2(__NR_pfm_start, fd, start);
+}
+
+static long pfm_stop(int fd)
+{
+	return my_syscall1(__NR_pfm_stop, fd);
+}
+
+static long pfm_restart(int fd)
+{
+	return my_syscall1(__NR_pfm_restart, fd);
+}
+
+static long pfm_create_evtsets(int fd, struct pfarg_setdesc *vec, int n)
+{
+	return my_syscall3(__NR_pfm_create_evtsets, fd, vec, n);
+}
+
+static long pfm_getinfo_evtsets(int fd, struct pfarg_setinfo *vec, int n)
+{
+	return my_syscall3(__NR_pfm_getinfo_evtsets, fd, vec, n);
+}
+
+static long pfm_delete_evtsets(int fd, struct pfarg_setdesc *vec, int n)
+{
+	return my_syscall3(__NR_pfm_delete_evtsets, fd, vec, n);
+}
+
+static long pfm_unload(int fd)
+{
+	return my_syscall1(__NR_pfm_unload_context, fd);
+}
+
+static long pfm_open(void)
+{
+	struct pfarg_ctx ctx = { };
+
+	return pfm_create(&ctx, NULL, NULL, 0);
+}
+
+static long pfm_load_self(int fd)
+{
+	struct pfarg_load load = { .load_pid = gettid() };
+
+	return pfm_load(fd, &load);
+}
+
+static struct pfarg_pmd pfm_pmd(int fd, int set, int num)
+{
+	struct pfarg_pmd pmd = { .reg_num = num, .reg_set = set };
+
+	CHECK(!pfm_read_pmds(fd, &pmd, 1));
+	return pmd;
+}
+
+static struct pfarg_setinfo pfm_info(int fd, int set)
+{
+	struct pfarg_setinfo info = { .set_id = set };
+
+	CHECK(!pfm_getinfo_evtsets(fd, &info, 1));
+	return info;
+}
+
+static char *pages;
+
+/* So many page faults */
+static void touch(unsigned int n)
+{
+	static unsigned int next = NR_PAGES;
+
+	while (n--) {
+		if (next == NR_PAGES) {
+			if (pages)
+				munmap(pages, NR_PAGES * PAGE);
+			pages = mmap(NULL, NR_PAGES * PAGE, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			next = 0;
+		}
+		*(volatile char *)(pages + next++ * PAGE) = 1;
+	}
+}
+
+/* What a call takes from the program's file is not to fault when faults are counted. */
+static void rehearse(void)
+{
+	struct pfarg_pmd pmd = { .reg_num = FAULTS };
+	int fd = pfm_open();
+
+	pfm_write_pmds(fd, &pmd, 1);
+	pfm_load_self(fd);
+	pfm_start(fd, NULL);
+	touch(1);
+	pfm_stop(fd);
+	pfm_read_pmds(fd, &pmd, 1);
+	close(fd);
+	touch(NR_PAGES - 1);
+	touch(1);
+}
+
+static void count(void)
+{
+	struct pfarg_pmc pmc[2] = { { .reg_num = FAULTS }, { .reg_num = SWITCHES } };
+	struct pfarg_pmd pmd[2] = {
+		{ .reg_num = SWITCHES, .reg_value = 7 },
+		{ .reg_num = FAULTS, .reg_value = BIG },
+	};
+	struct pfarg_ctx ctx = { };
+	int fd, i;
+
+	rehearse();
+	fd = pfm_create(&ctx, NULL, NULL, 0);
+	CHECK(fd >= 0 && fd == ctx.ctx_fd);
+	CHECK(pfm_start(fd, NULL) == -EINVAL);
+	CHECK(!pfm_write_pmcs(fd, pmc, 2));
+	CHECK(!pfm_write_pmds(fd, pmd, 2));
+	CHECK(!pfm_load_self(fd));
+	CHECK(pfm_load_self(fd) == -EBUSY);
+	for (i = 1; i <= 10; i++) {
+		CHECK(!pfm_start(fd, NULL));
+		touch(5);
+		CHECK(!pfm_stop(fd));
+		touch(1);
+		CHECK(pfm_pmd(fd, 0, FAULTS).reg_value == BIG + 5 * i);
+	}
+	CHECK(pfm_pmd(fd, 0, SWITCHES).reg_value >= 7);
+	/* Both halves of a value that goes through zero */
+	pmd[1].reg_value = -2ULL;
+	CHECK(!pfm_write_pmds(fd, pmd, 2));
+	CHECK(!pfm_start(fd, NULL));
+	touch(1);
+	CHECK(pfm_pmd(fd, 0, FAULTS).reg_value == -1ULL);
+	CHECK(pfm_restart(fd) == -EBUSY);
+	CHECK(!pfm_unload(fd));
+	CHECK(!pfm_unload(fd));
+	CHECK(pfm_pmd(fd, 0, FAULTS).reg_value == -1ULL);
+	CHECK(!close(fd));
+}
+
+static void sets(void)
+{
+	const __u64 timeout = 5000000000ULL;
+	struct pfarg_setdesc desc[2] = {
+		{ .set_id = 7, .set_flags = PFM_SETFL_TIME_SWITCH, .set_timeout = timeout },
+		{ .set_id = 65535, .set_id_next = 7,
+		  .set_flags = PFM_SETFL_OVFL_SWITCH | PFM_SETFL_EXPL_NEXT },
+	};
+	struct pfarg_pmd pmd[2] = {
+		{ .reg_num = FAULTS, .reg_set = 65535, .reg_value = -10ULL,
+		  .reg_short_reset = -10ULL, .reg_ovfl_switch_cnt = 1 },
+		{ .reg_num = FAULTS, .reg_set = 7, .reg_value = BIG },
+	};
+	struct pfarg_setinfo info[2] = { { .set_id = 65535 }, { .set_id = 7 } };
+	struct pfarg_start start = { .start_set = 65535 };
+	struct pfarg_load load = { .load_pid = gettid(), .load_set = 7 };
+	int fd = pfm_open(), tries = 1000;
+
+	CHECK(!pfm_create_evtsets(fd, desc, 2));
+	CHECK(desc[0].set_timeout == timeout);
+	CHECK(!pfm_getinfo_evtsets(fd, info, 2));
+	CHECK(info[0].set_id == 65535 && info[0].set_id_next == 7);
+	CHECK(info[0].set_flags == (PFM_SETFL_OVFL_SWITCH | PFM_SETFL_EXPL_NEXT));
+	CHECK(info[1].set_timeout == timeout && info[1].set_flags == PFM_SETFL_TIME_SWITCH);
+	CHECK(info[1].set_avail_pmds[WORD(FAULTS)] & BIT_OF(FAULTS));
+	CHECK(!pfm_write_pmds(fd, pmd, 2));
+	CHECK(!pfm_load(fd, &load));
+	CHECK(pfm_create_evtsets(fd, desc, 1) == -EBUSY);
+	/* Not the one that it was loaded with; the tenth fault leads there. */
+	CHECK(!pfm_start(fd, &start));
+	touch(10);
+	while (!(pfm_info(fd, 7).set_flags & PFM_SETFL_OUT_ACTIVE) && tries--)
+		my_syscall0(__NR_sched_yield);
+	CHECK(pfm_info(fd, 65535).set_runs == 1);
+	CHECK(!(pfm_info(fd, 65535).set_flags & PFM_SETFL_OUT_ACTIVE));
+	touch(3);
+	CHECK(!pfm_stop(fd));
+	CHECK(pfm_pmd(fd, 7, FAULTS).reg_value >= BIG + 3);
+	CHECK(pfm_pmd(fd, 7, FAULTS).reg_value < BIG + 20);
+	CHECK(pfm_info(fd, 7).set_timeout <= timeout && pfm_info(fd, 7).set_timeout > BIG / 2);
+	CHECK(pfm_info(fd, 7).set_act_duration);
+	CHECK(!pfm_unload(fd));
+	CHECK(!pfm_delete_evtsets(fd, desc, 2));
+	CHECK(pfm_delete_evtsets(fd, desc, 2) == -EINVAL);
+	CHECK(!close(fd));
+}
+
+/* The program is small. */
+static int is_text(__u64 ip)
+{
+	return ip + 0x10000 - (unsigned long)is_text < 0x20000;
+}
+
+static void messages(void)
+{
+	struct pfarg_pmd pmd = {
+		.reg_num = FAULTS, .reg_flags = PFM_REGFL_OVFL_NOTIFY, .reg_value = -10ULL,
+		.reg_long_reset = -5ULL, .reg_short_reset = -3ULL,
+	};
+	const struct pfarg_ovfl_msg *ovfl;
+	union pfarg_msg msg = { };
+	int fd, i;
+
+	rehearse();
+	fd = pfm_open();
+	CHECK(!pfm_write_pmds(fd, &pmd, 1));
+	CHECK(!pfm_load_self(fd));
+	CHECK(!pfm_start(fd, NULL));
+	touch(10);
+	for (i = 0; i < 3; i++) {
+		CHECK(my_syscall3(__NR_read, fd, &msg, sizeof(msg) - 1) == -EINVAL);
+		CHECK(read(fd, &msg, sizeof(msg)) == 64);
+		ovfl = &msg.pfm_ovfl_msg;
+		CHECK(msg.type == PFM_MSG_OVFL);
+		CHECK(ovfl->msg_ovfl_pid == (__u32)getpid());
+		CHECK(ovfl->msg_ovfl_tid == (__u32)gettid());
+		CHECK(!ovfl->msg_active_set);
+		CHECK(ovfl->msg_ovfl_pmds[WORD(FAULTS)] == BIT_OF(FAULTS));
+		CHECK(is_text(ovfl->msg_ovfl_ip));
+		CHECK(pfm_info(fd, 0).set_ovfl_pmds[WORD(FAULTS)] == BIT_OF(FAULTS));
+		/* Masked */
+		touch(4);
+		CHECK(!pfm_pmd(fd, 0, FAULTS).reg_value);
+		CHECK(!pfm_restart(fd));
+		CHECK(pfm_pmd(fd, 0, FAULTS).reg_value == -5ULL);
+		CHECK(pfm_pmd(fd, 0, FAULTS).reg_last_reset_val == -5ULL);
+		touch(5);
+	}
+	CHECK(!close(fd));
+}
+
+static void samples(void)
+{
+	struct pfm_dfl_smpl_arg arg = { .buf_size = 16 * PAGE };
+	struct pfarg_pmd pmd = {
+		.reg_num = FAULTS, .reg_value = -2ULL, .reg_long_reset = -2ULL,
+		.reg_short_reset = -2ULL, .reg_smpl_pmds[WORD(SWITCHES)] = BIT_OF(SWITCHES),
+	};
+	struct pfarg_pmd other = { .reg_num = SWITCHES, .reg_value = BIG };
+	const struct pfm_dfl_smpl_hdr *hdr;
+	struct pfarg_ctx ctx = { };
+	const struct {
+		struct pfm_dfl_smpl_entry e;
+		__u64 value;
+	} *sample;
+	int fd, i;
+
+	rehearse();
+	fd = pfm_create(&ctx, "default", &arg, sizeof(arg));
+	CHECK(fd >= 0);
+	hdr = mmap(NULL, arg.buf_size, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(hdr != MAP_FAILED);
+	if (hdr == MAP_FAILED)
+		return;
+	CHECK(hdr->hdr_version == PFM_DFL_SMPL_VERSION && hdr->hdr_buf_size == arg.buf_size);
+	CHECK(!pfm_write_pmds(fd, &pmd, 1));
+	CHECK(!pfm_write_pmds(fd, &other, 1));
+	CHECK(!pfm_load_self(fd));
+	CHECK(!pfm_start(fd, NULL));
+	touch(20);
+	CHECK(!pfm_stop(fd));
+	CHECK(hdr->hdr_count == 10);
+	CHECK(hdr->hdr_cur_offs == sizeof(*hdr) + 10 * sizeof(*sample));
+	sample = (const void *)(hdr + 1);
+	for (i = 0; i < 10; i++) {
+		CHECK(sample[i].e.pid == (__u32)gettid() && sample[i].e.tgid == (__u32)getpid());
+		CHECK(sample[i].e.ovfl_pmd == FAULTS);
+		/* A write is no reset. */
+		CHECK(sample[i].e.last_reset_val == (i ? -2ULL : 0));
+		CHECK(is_text(sample[i].e.ip));
+		CHECK(!i || sample[i].e.tstamp > sample[i - 1].e.tstamp);
+		CHECK(sample[i].value >= BIG && sample[i].value < BIG + 1000);
+	}
+	CHECK(!munmap((void *)hdr, arg.buf_size));
+	CHECK(!close(fd));
+}
+
+/* The end of what a pointer of 32 bits can name, and a count whose upper half is gone */
+static void errors(void)
+{
+	static const int calls[] = {
+		__NR_pfm_write_pmcs, __NR_pfm_write_pmds, __NR_pfm_read_pmds,
+		__NR_pfm_create_evtsets, __NR_pfm_getinfo_evtsets, __NR_pfm_delete_evtsets,
+	};
+	void *bad = (void *)-PAGE;
+	struct pfm_dfl_smpl_arg arg = { .buf_size = 16 * PAGE };
+	struct pfarg_ctx ctx = { .ctx_reserved[5] = 1 };
+	unsigned int i;
+	int fd;
+
+	CHECK(pfm_create(&ctx, NULL, NULL, 0) == -EINVAL);
+	ctx.ctx_reserved[5] = 0;
+	CHECK(pfm_create(bad, NULL, NULL, 0) == -EFAULT);
+	CHECK(pfm_create(&ctx, bad, &arg, sizeof(arg)) == -EFAULT);
+	CHECK(pfm_create(&ctx, "default", bad, sizeof(arg)) == -EFAULT);
+	CHECK(pfm_create(&ctx, "default", &arg, -1) == -EINVAL);
+	CHECK(pfm_create(&ctx, NULL, NULL, -1) == -EINVAL);
+	fd = pfm_open();
+	CHECK(fd >= 0);
+	for (i = 0; i < ARRAY_SIZE(calls); i++) {
+		CHECK(my_syscall3(calls[i], fd, NULL, -1) == -EINVAL);
+		CHECK(my_syscall3(calls[i], fd, NULL, INT_MAX) == -EINVAL);
+		CHECK(my_syscall3(calls[i], fd, NULL, 1) == -EFAULT);
+		CHECK(my_syscall3(calls[i], fd, bad, 1) == -EFAULT);
+		CHECK(my_syscall3(calls[i], fd, NULL, 0) == 0);
+		CHECK(my_syscall3(calls[i], -1, NULL, 1) == -EBADF);
+	}
+	CHECK(pfm_load(fd, bad) == -EFAULT);
+	CHECK(pfm_load(-1, NULL) == -EBADF);
+	CHECK(pfm_start(fd, bad) == -EFAULT);
+	CHECK(pfm_start(-1, NULL) == -EBADF);
+	CHECK(pfm_stop(-1) == -EBADF);
+	CHECK(pfm_restart(-1) == -EBADF);
+	CHECK(pfm_restart(fd) == -EBUSY);
+	CHECK(pfm_unload(-1) == -EBADF);
+	CHECK(!close(fd));
+	CHECK(pfm_unload(fd) == -EBADF);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+	{ "count", count },
+	{ "sets", sets },
+	{ "messages", messages },
+	{ "samples", samples },
+	{ "errors", errors },
+};
+
+int main(int argc, char **argv)
+{
+	unsigned int i;
+
+	for (i = 0; argc == 2 && i < ARRAY_SIZE(cases); i++) {
+		if (!strcmp(cases[i].name, argv[1]))
+			cases[i].run();
+	}
+	printf("%u of %u checks failed\n", nr_failed, nr_checks);
+	return nr_checks ? !!nr_failed : 2;
+}
