@@ -140,9 +140,13 @@ perf_gate_update_userpage(struct perf_gate *gate, struct perf_event *event)
 	if (likely(!event->rb))
 		return;
 
+	/* Without a counter the page has nothing that changes with the gate. */
+	if (READ_ONCE(event->oncpu) != smp_processor_id())
+		return;
+
 	if (!in_nmi())
 		perf_event_update_userpage(event);
-	else if (READ_ONCE(event->oncpu) == smp_processor_id())
+	else
 		irq_work_queue(&gate->work);
 }
 
@@ -248,11 +252,11 @@ void perf_gate_work(struct irq_work *work)
 	if (perf_gate_readable(gate->event)) {
 		perf_gate_settle_here(gate, perf_event_ctx_time(gate->event),
 				      PERF_GATE_OUTSIDE);
-	} else if (cpu >= 0 && cpu != smp_processor_id() &&
-		   !perf_gate_settled(gate)) {
+	} else if (cpu >= 0 && cpu != smp_processor_id()) {
 		/*
 		 * The event went elsewhere and was settled on arrival, but a
-		 * firing there has found this work pending here.
+		 * firing there may have found this work pending here: for the
+		 * account, for the PMU or for the user page.
 		 */
 		irq_work_queue_on(work, cpu);
 	}
@@ -261,8 +265,13 @@ void perf_gate_work(struct irq_work *work)
 /* The core's own events only note that they are stopped. */
 static void perf_gate_kick_by_core(struct perf_gate *gate, u64 time)
 {
-	/* Their counts are right at any instant, their times are not. */
-	if (this_cpu_read(perf_gate_held) && READ_ONCE(gate->event->oncpu) >= 0) {
+	/*
+	 * Their counts are right at any instant, their times are not. An event
+	 * that is on its way out is settled when it comes in again.
+	 */
+	if (this_cpu_read(perf_gate_held) &&
+	    (READ_ONCE(gate->event->oncpu) >= 0 ||
+	     READ_ONCE(gate->event->state) == PERF_EVENT_STATE_ACTIVE)) {
 		irq_work_queue(&gate->work);
 		return;
 	}

@@ -19,7 +19,7 @@
  *		readers use read(2).
  * open		PMCC is 00. Counters may be read and not be written. Those in use
  *		count for this task, all others are zero. PMC6 runs when PMC5
- *		does and then shows cycles of this task.
+ *		does and then shows cycles of this task, in the kernel as well.
  *
  * What the whole CPU does is nobody's own. Counters that show it close all
  * others, and while root runs "perf stat -a" tasks have their system calls.
@@ -140,7 +140,10 @@ void power_user_access_init_event(struct perf_event *event)
  *
  * If the event leaves its CPU meanwhile, its next one does what is needed.
  * Nothing is done when the last mapping goes: the task keeps the right that
- * its event gives until the PMU is written next.
+ * its event gives until the PMU is written next. Nothing is done either when it
+ * is put on the PMU just now and the two do not see each other, for which each
+ * context switch would need a full barrier: its reader has system calls until
+ * it is scheduled in again.
  *
  * Context: Process context, interrupts enabled.
  */
@@ -148,10 +151,13 @@ void power_user_access_mapped(struct perf_event *event, struct mm_struct *mm)
 {
 	int cpu;
 
-	if (!(event->hw.flags & PERF_EVENT_FLAG_USER_READ_CNT))
+	if (!(event->hw.flags & PERF_EVENT_FLAG_USER_READ_CNT) ||
+	    READ_ONCE(event->hw.target->mm) != mm)
 		return;
 
-	/* mmap_count before oncpu; event_sched_in() writes oncpu first. */
+	/* Only compared, it may outlive what it points to. */
+	WRITE_ONCE(event->pmu_private, mm);
+	/* mmap_count and this before oncpu */
 	smp_mb();
 	cpu = READ_ONCE(event->oncpu);
 	if (cpu >= 0)

@@ -6,6 +6,7 @@
 #define _POWERPC_PERF_USER_ACCESS_H
 
 #include <linux/perf_event.h>
+#include <linux/sched.h>
 #include <linux/types.h>
 
 /* Of perf_event::hw.flags: cpu_hw_events::n_user includes this event. */
@@ -15,13 +16,17 @@
  * power_user_wanted() - Does the event's task read the counter by itself?
  * @event:	Event of this PMU
  *
- * Context: Any. The mapping may come and go.
- * Return: Whether it may and has a mapping.
+ * A mapping of somebody else, who may count what the task is not to know, gives
+ * it no right.
+ *
+ * Context: On the CPU where the event's task runs. The mapping may come and go.
+ * Return: Whether it may and has had a mapping of its own, and there still is one.
  */
 static inline bool power_user_wanted(struct perf_event *event)
 {
 	return (event->hw.flags & PERF_EVENT_FLAG_USER_READ_CNT) &&
-	       atomic_read(&event->mmap_count);
+	       atomic_read(&event->mmap_count) && current->mm &&
+	       READ_ONCE(event->pmu_private) == current->mm;
 }
 
 bool power_user_access(struct perf_event **events, int nr);

@@ -87,16 +87,16 @@ static int pmusim_aux_parse(struct pmusim_aux_event *ae,
 	if (ae->inject & ~PMUSIM_INJECT_ALL)
 		return -EINVAL;
 
+	/* Four such producers would keep a CPU busy. */
+	if ((rate > PMUSIM_MAX_RATE_USER || ae->chunk > SZ_64K) && !perfmon_capable())
+		return -EACCES;
+
 	switch (ae->source) {
 	case PMUSIM_AUX_MANUAL:
 		return rate ? -EINVAL : 0;
 	case PMUSIM_AUX_TIMER:
 		if (!rate || rate > PMUSIM_MAX_RATE)
 			return -EINVAL;
-		/* Four such producers would keep a CPU busy. */
-		if ((rate > PMUSIM_MAX_RATE_USER || ae->chunk > SZ_64K) &&
-		    !perfmon_capable())
-			return -EACCES;
 		ae->interval = ns_to_ktime(NSEC_PER_SEC / rate);
 		return 0;
 	default:

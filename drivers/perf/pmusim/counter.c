@@ -58,6 +58,9 @@ void pmusim_advance(struct pmusim_cpu *c, int idx, u64 n)
 		pmusim_raise(c, idx);
 }
 
+/* With a narrow register and a large amount there are very many. */
+#define PMUSIM_TICK_OVERFLOWS	1024
+
 /**
  * pmusim_tick() - Let a counter count until its next interrupt
  * @c:		The CPU, which is this one
@@ -68,14 +71,16 @@ void pmusim_advance(struct pmusim_cpu *c, int idx, u64 n)
  * nothing.
  *
  * Context: Interrupts off.
- * Return: How much of @n is left. It is for after the interrupt.
+ * Return: How much of @n is left. It is for after the interrupt, or for another
+ *         call if there are many overflows that nobody waits for.
  */
 u64 pmusim_tick(struct pmusim_cpu *c, int idx, u64 n)
 {
+	unsigned int overflows = 0;
 	struct pmusim_event *pe;
 	u64 step;
 
-	while (n) {
+	while (n && overflows++ < PMUSIM_TICK_OVERFLOWS) {
 		if (!test_bit(idx, &c->started))
 			return 0;
 		pe = to_pmusim_event(c->event[idx]);

@@ -237,6 +237,9 @@ int pmusim_event_init(struct perf_event *event)
 		return -ENOENT;
 	if (has_branch_stack(event))
 		return -EOPNOTSUPP;
+	/* Only samples are throttled, and each chunk takes longer than one. */
+	if (event->attr.aux_output && !perfmon_capable())
+		return -EACCES;
 
 	ret = pmusim_get(sim);
 	if (ret)

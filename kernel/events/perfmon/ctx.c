@@ -38,25 +38,32 @@
  */
 bool pfm_msg_put(struct pfm_context *ctx, const union pfarg_msg *msg)
 {
-	unsigned int depth = ARRAY_SIZE(ctx->msgs);
-
-	if (msg->type != PFM_MSG_END)
-		depth = PFM_MSGQ_DEPTH;
+	/* One place is left for the last one. */
+	unsigned int depth = PFM_MSGQ_DEPTH + (msg->type == PFM_MSG_END);
 
 	guard(raw_spinlock_irqsave)(&ctx->lock);
 	if (ctx->msg_head - ctx->msg_tail >= depth)
 		return false;
-	ctx->msgs[ctx->msg_head++ % ARRAY_SIZE(ctx->msgs)] = *msg;
+	ctx->msgs[ctx->msg_head++ % PFM_MSG_SLOTS] = *msg;
 	return true;
 }
 
-static bool pfm_msg_get(struct pfm_context *ctx, union pfarg_msg *msg)
+static bool pfm_msg_peek(struct pfm_context *ctx, union pfarg_msg *msg, unsigned int *tail)
 {
 	guard(raw_spinlock_irqsave)(&ctx->lock);
 	if (ctx->msg_head == ctx->msg_tail)
 		return false;
-	*msg = ctx->msgs[ctx->msg_tail++ % ARRAY_SIZE(ctx->msgs)];
+	*tail = ctx->msg_tail;
+	*msg = ctx->msgs[*tail % PFM_MSG_SLOTS];
 	return true;
+}
+
+/* Drop the message that was seen at @tail, unless it was cleared meanwhile. */
+static void pfm_msg_drop(struct pfm_context *ctx, unsigned int tail)
+{
+	guard(raw_spinlock_irqsave)(&ctx->lock);
+	if (ctx->msg_tail == tail)
+		ctx->msg_tail++;
 }
 
 static bool pfm_msg_pending(struct pfm_context *ctx)
@@ -73,8 +80,7 @@ static bool pfm_msg_pending(struct pfm_context *ctx)
 void pfm_msg_clear(struct pfm_context *ctx)
 {
 	guard(raw_spinlock_irqsave)(&ctx->lock);
-	ctx->msg_head = 0;
-	ctx->msg_tail = 0;
+	ctx->msg_tail = ctx->msg_head;
 }
 
 /**
@@ -169,6 +175,7 @@ struct pfm_context *pfm_ctx_create(u32 flags, u32 pmu_type)
 
 	refcount_set(&ctx->ref, 1);
 	mutex_init(&ctx->mutex);
+	mutex_init(&ctx->msg_mutex);
 	raw_spin_lock_init(&ctx->lock);
 	INIT_LIST_HEAD(&ctx->sets);
 	init_waitqueue_head(&ctx->msg_wait);
@@ -222,6 +229,7 @@ void pfm_ctx_put(struct pfm_context *ctx)
 		pfm_set_free(set);
 	if (ctx->smpl)
 		pfm_smpl_free(ctx->smpl);
+	mutex_destroy(&ctx->msg_mutex);
 	mutex_destroy(&ctx->mutex);
 	call_rcu(&ctx->rcu, pfm_ctx_free_rcu);
 }
@@ -237,23 +245,42 @@ static int pfm_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
+/* A message that cannot be stored where the reader wants it stays. */
+static ssize_t pfm_msg_read(struct pfm_context *ctx, char __user *buf)
+{
+	union pfarg_msg msg;
+	unsigned int tail;
+
+	if (!pfm_msg_peek(ctx, &msg, &tail))
+		return -EAGAIN;
+	if (copy_to_user(buf, &msg, sizeof(msg)))
+		return -EFAULT;
+	pfm_msg_drop(ctx, tail);
+	return sizeof(msg);
+}
+
 static ssize_t pfm_read(struct file *file, char __user *buf, size_t size, loff_t *pos)
 {
 	struct pfm_context *ctx = file->private_data;
-	union pfarg_msg msg;
-	int ret;
+	bool wait = !(file->f_flags & O_NONBLOCK);
+	ssize_t ret;
 
-	if (size < sizeof(msg))
+	if (size < sizeof(union pfarg_msg))
 		return -EINVAL;
 
-	if (!pfm_msg_get(ctx, &msg)) {
-		if (file->f_flags & O_NONBLOCK)
+	do {
+		/* Whoever has it may wait for a page of its memory. */
+		if (!wait && !mutex_trylock(&ctx->msg_mutex))
 			return -EAGAIN;
-		ret = wait_event_interruptible(ctx->msg_wait, pfm_msg_get(ctx, &msg));
-		if (ret)
+		if (wait && mutex_lock_interruptible(&ctx->msg_mutex))
+			return -ERESTARTSYS;
+		ret = pfm_msg_read(ctx, buf);
+		mutex_unlock(&ctx->msg_mutex);
+		if (ret != -EAGAIN || !wait)
 			return ret;
-	}
-	return copy_to_user(buf, &msg, sizeof(msg)) ? -EFAULT : sizeof(msg);
+	} while (!wait_event_interruptible(ctx->msg_wait, pfm_msg_pending(ctx)));
+
+	return -ERESTARTSYS;
 }
 
 static __poll_t pfm_poll(struct file *file, poll_table *wait)

@@ -36,9 +36,11 @@ static void pfm_group_release(struct pfm_group *group)
 		perf_event_release_kernel(group->leader);
 }
 
+/* Would anybody notice that a register does not interrupt? */
 static bool pfm_reg_interrupts(const struct pfm_reg *reg)
 {
-	return (reg->flags & (PFM_REGFL_OVFL_NOTIFY | PFM_REGFL_RANDOM)) || reg->switch_cnt;
+	return (reg->flags & (PFM_REGFL_OVFL_NOTIFY | PFM_REGFL_RANDOM)) || reg->switch_cnt ||
+	       (reg->set->ctx->smpl && pfm_reg_wraps(reg));
 }
 
 static struct perf_event *pfm_event_open(struct pfm_context *ctx,

@@ -18,6 +18,8 @@
 
 /* Messages of overflows; one more has room, that of the end */
 #define PFM_MSGQ_DEPTH		8
+/* They and the last one. The power of two lets indices wrap. */
+#define PFM_MSG_SLOTS		16
 #define PFM_NR_SW		PERF_COUNT_SW_MAX
 
 /* hw_perf_event::interrupts of an event that perf has throttled */
@@ -271,6 +273,8 @@ struct pfm_context {
 	unsigned long		pend;
 	unsigned long		post;
 	int			busy;
+	unsigned long		steps_tick;
+	u64			steps_ns;
 	struct pfm_where	where;
 	struct pfm_set		*ovfl_set;
 	bool			deferred;
@@ -285,9 +289,10 @@ struct pfm_context {
 	wait_queue_head_t	block_wait;
 
 	raw_spinlock_t		lock;
-	union pfarg_msg		msgs[PFM_MSGQ_DEPTH + 1];
+	union pfarg_msg		msgs[PFM_MSG_SLOTS];
 	unsigned int		msg_head;
 	unsigned int		msg_tail;
+	struct mutex		msg_mutex;
 	wait_queue_head_t	msg_wait;
 	struct fasync_struct	*fasync;
 
@@ -335,6 +340,7 @@ int pfm_sets_getinfo(struct pfm_context *ctx, void *vec, int n);
 const struct pfm_pmu_map *pfm_map_find(u32 pmu_type);
 bool pfm_pmd_exists(const struct pfm_context *ctx, unsigned int num);
 bool pfm_pmc_exists(const struct pfm_context *ctx, unsigned int num);
+bool pfm_reg_wraps(const struct pfm_reg *reg);
 int pfm_reg_attr(const struct pfm_set *set, const struct pfm_reg *reg,
 		 struct perf_event_attr *attr);
 int pfm_pmcs_write(struct pfm_context *ctx, void *arg, int n);

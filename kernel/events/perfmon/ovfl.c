@@ -339,12 +339,16 @@ static void pfm_reset_now(struct pfm_reg *reg, bool late)
 		pfm_pend(set->ctx, PFM_PEND_RESET);
 }
 
-/* A register that has a period has overflowed if its value has wrapped. */
+/*
+ * A register that has a period has overflowed if its value has wrapped. Drivers
+ * give a period of their own to an event that only counts.
+ */
 static bool pfm_wrapped_late(const struct pfm_reg *reg)
 {
 	u64 period = reg->period ?: reg->event->hw.sample_period;
 
-	return period != PFM_NO_PERIOD && (s64)pfm_value(reg) >= 0;
+	return reg->event->attr.sample_period && period != PFM_NO_PERIOD &&
+	       (s64)pfm_value(reg) >= 0;
 }
 
 /*

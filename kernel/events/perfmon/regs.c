@@ -11,6 +11,7 @@
  * An element of a vector that cannot be taken is flagged, and those before it
  * stay applied.
  */
+#include <linux/nospec.h>
 #include <linux/security.h>
 #include <linux/slab.h>
 
@@ -108,8 +109,14 @@ static int pfm_sw_attr(unsigned int num, u32 flags, struct perf_event_attr *attr
 	return 0;
 }
 
-/* Must the event of a register interrupt, now or later? */
-static bool pfm_reg_wraps(const struct pfm_reg *reg)
+/**
+ * pfm_reg_wraps() - Must the event of a register interrupt, now or later?
+ * @reg:	The register
+ *
+ * Context: pfm_context::mutex held.
+ * Return: Whether it must.
+ */
+bool pfm_reg_wraps(const struct pfm_reg *reg)
 {
 	return (reg->flags & PFM_REGFL_OVFL_NOTIFY) || reg->switch_cnt ||
 	       pfm_period(pfm_value_about(reg)) != PFM_NO_PERIOD ||
@@ -185,7 +192,9 @@ static bool pfm_pmc_write(struct pfm_set *set, const struct pfarg_pmc *arg)
 	unsigned int num = arg->reg_num;
 	struct pfm_pmc_val old, *pmc;
 
-	pmc = num < PFM_SW_BASE ? &set->pmcs.pmu[num] :
+	/* It exists, but this CPU may guess that it does before it has looked. */
+	num = array_index_nospec(num, PFM_MAX_REGS);
+	pmc = num < PFM_SW_BASE ? &set->pmcs.pmu[array_index_nospec(num, PFM_SW_BASE)] :
 				  &set->pmcs.sw[num - PFM_SW_BASE];
 	old = *pmc;
 	pmc->value = arg->reg_value;
@@ -571,7 +580,7 @@ static u32 pfm_val_get(const struct pfm_context *ctx, const struct pfm_set *set,
 	if (!set)
 		return PFM_REGFL_RETFL_NOSET;
 	if (val->num < PFM_MAX_REGS)
-		reg = set->regs[val->num];
+		reg = set->regs[array_index_nospec(val->num, PFM_MAX_REGS)];
 	if (!reg)
 		return pfm_pmd_exists(ctx, val->num) ? PFM_REGFL_RETFL_EINVAL :
 						       PFM_REGFL_RETFL_NOTAVAIL;

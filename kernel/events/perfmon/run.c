@@ -151,34 +151,30 @@ static void pfm_set_throttle(struct pfm_set *set)
 	perf_pmu_enable(pmu);
 }
 
-/* What pfm_step() has taken of a CPU in the tick at hand */
-struct pfm_taken {
-	unsigned long	tick;
-	u64		ns;
-};
-
-static DEFINE_PER_CPU(struct pfm_taken, pfm_taken);
+/* What pfm_step() may take of a tick, and what one step counts at most, in ns */
+#define PFM_STEPS_NS	(TICK_NSEC / 8)
+#define PFM_STEP_NS	(PFM_STEPS_NS / 16)
 
 /*
  * Perf bounds how many overflows a tick may have. What they leave to pfm_step()
  * takes longer than a handler does, and on a slow machine the time of the whole
- * tick: with a sixteenth of that gone, the next overflow throttles its event.
- * Interrupts and handlers come on top.
+ * tick: with an eighth of that gone, the next overflow throttles its event.
+ * Interrupts and handlers come on top. A single step that took long waited for
+ * a CPU that its hypervisor had taken away.
  */
 static void pfm_charge(struct pfm_context *ctx, u64 begin)
 {
-	struct pfm_taken *taken = this_cpu_ptr(&pfm_taken);
 	struct pfm_set *set = ctx->active;
 	struct pmu *pmu = set->leader ? set->leader->pmu_ctx->pmu : NULL;
 	unsigned long tick = jiffies;
 	unsigned int num;
 
-	if (taken->tick != tick) {
-		taken->tick = tick;
-		taken->ns = 0;
+	if (ctx->steps_tick != tick) {
+		ctx->steps_tick = tick;
+		ctx->steps_ns = 0;
 	}
-	taken->ns += local_clock() - begin;
-	if (taken->ns < TICK_NSEC / 16 || !pmu)
+	ctx->steps_ns += min_t(u64, local_clock() - begin, PFM_STEP_NS);
+	if (ctx->steps_ns < PFM_STEPS_NS || !pmu)
 		return;
 
 	/* A handler must not throttle it in between. */
@@ -187,7 +183,7 @@ static void pfm_charge(struct pfm_context *ctx, u64 begin)
 		struct pfm_reg *reg = set->regs[num];
 
 		if (pfm_samples(reg) && reg->event->hw.interrupts != PFM_THROTTLED)
-			reg->event->hw.interrupts = PFM_THROTTLED - 1;
+			perf_event_throttle_next(reg->event);
 	}
 	perf_pmu_enable(pmu);
 }
@@ -299,7 +295,7 @@ void pfm_post_block(struct pfm_context *ctx)
 		return;
 
 	refcount_inc(&ctx->ref);
-	if (task_work_add(ctx->task, &ctx->block_work, TWA_RESUME)) {
+	if (task_work_add(ctx->task, &ctx->block_work, TWA_RESUME | TWAF_NO_ALLOC)) {
 		/* It will not come back to user mode. The caller has a reference. */
 		clear_bit(0, &ctx->block_queued);
 		refcount_dec(&ctx->ref);

@@ -403,7 +403,10 @@ static int pfm_load_allowed(struct pfm_context *ctx, struct task_struct *task)
 	/* This one is for life, the others change. */
 	if (data_race(task->flags) & PF_KTHREAD)
 		return -EPERM;
-	if (!ptrace_may_access(task, PTRACE_MODE_READ_REALCREDS))
+	/* To make it wait is more than to look at it. */
+	if (!ptrace_may_access(task, ctx->flags & PFM_FL_NOTIFY_BLOCK ?
+				     PTRACE_MODE_ATTACH_REALCREDS :
+				     PTRACE_MODE_READ_REALCREDS))
 		return -EPERM;
 	if ((READ_ONCE(task->flags) & PF_EXITING) || READ_ONCE(task->exit_state))
 		return -EBUSY;

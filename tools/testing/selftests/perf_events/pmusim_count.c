@@ -395,6 +395,38 @@ TEST_F(count, a_user_without_cap_perfmon_gets_no_high_rate)
 	EXPECT_EQ(EACCES, open_as_user(&aux));
 	aux.config1 = 1001 | SIM_CHUNK((1 << 20) + 8);
 	EXPECT_EQ(-EINVAL, sim_open(&aux, -1, 0, -1));
+
+	aux.config = SIM_MANUAL;
+	aux.config1 = SIM_CHUNK(65536);
+	EXPECT_EQ(0, open_as_user(&aux));
+	aux.config1 = SIM_CHUNK(65536 + 8);
+	EXPECT_EQ(EACCES, open_as_user(&aux));
+
+	/* Without a leader it is no event for root either. */
+	self->attr.config = SIM_CLOCK;
+	self->attr.config1 = 0;
+	self->attr.aux_output = 1;
+	EXPECT_EQ(EACCES, open_as_user(&self->attr));
+	EXPECT_EQ(-EINVAL, sim_open(&self->attr, 0, -1, -1));
+}
+
+TEST_F(count, a_tick_of_endless_overflows_can_be_killed)
+{
+	struct perf_event_attr attr = sim_attr("pmusim_unc", SIM_WIDTH(8));
+	int status, cpu = sched_getcpu();
+	pid_t pid;
+
+	ASSERT_LE(0, sim_open(&attr, -1, cpu, -1));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		sim_tick_pmu("pmusim_unc", cpu, 0, -1ULL);
+		_exit(1);
+	}
+	usleep(100000);
+	EXPECT_EQ(0, kill(pid, SIGKILL));
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status));
 }
 
 TEST_F(count, a_tick_that_makes_no_sense_is_refused)

@@ -154,6 +154,44 @@ TEST_F(access, event_without_mapping_shows_nothing)
 	EXPECT_EQ(SIGILL, signal_of_control_read());
 }
 
+/* A profiler may count what its target is not to know. */
+TEST_F(access, mapping_of_another_process_shows_nothing)
+{
+	struct perf_event_attr attr = instructions_attr();
+	struct perf_event_mmap_page *page;
+	int fd, i, round, status, seen = 0;
+	__u64 value, values[3];
+	int begin[2];
+	pid_t child;
+
+	ASSERT_EQ(0, pipe(begin));
+	child = fork();
+	if (!child) {
+		pin(0);
+		if (read(begin[0], &i, sizeof(i)) != sizeof(i))
+			_exit(255);
+		for (round = 0; round < 20; round++) {
+			work(100000);
+			for (i = 1; i <= NR_COUNTERS; i++)
+				seen += !signal_of_read(i, &value) && value;
+			sched_yield();
+		}
+		_exit(seen);
+	}
+	fd = user_open(&attr, child, -1, -1);
+	ASSERT_LE(0, fd);
+	page = page_map(fd, 0);
+	ASSERT_NE(MAP_FAILED, page);
+	ASSERT_EQ((ssize_t)sizeof(i), write(begin[1], &i, sizeof(i)));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	ASSERT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+	ASSERT_EQ((ssize_t)sizeof(values), read(fd, values, sizeof(values)));
+	EXPECT_LT(20 * 100000, values[0]);
+	page_unmap(page, 0);
+	close(fd);
+}
+
 TEST_F(access, unused_counters_are_zero)
 {
 	struct perf_event_attr attr = cycles_attr();

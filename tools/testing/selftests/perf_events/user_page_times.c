@@ -94,6 +94,20 @@ TEST_F(times, disabled_event_stands_still)
 	}
 }
 
+/* What programs do that want the rate of the clock and no count. */
+TEST_F(times, event_that_was_never_enabled_tells_the_clock)
+{
+	struct perf_event_attr attr = instructions_attr();
+
+	OPEN(&attr, 0, -1, 0);
+	SKIP_WITHOUT_TIME(self->page);
+	attr.disabled = 1;
+	OPEN(&attr, 0, -1, 0);
+	EXPECT_TRUE(!!self->page->cap_user_time);
+	EXPECT_LT(0, self->page->time_mult);
+	EXPECT_EQ(0, self->page->index);
+}
+
 TEST_F(times, siblings_of_a_disabled_leader_stand_still)
 {
 	struct perf_event_attr attr = instructions_attr();

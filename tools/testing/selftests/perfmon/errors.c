@@ -431,6 +431,9 @@ TEST(message_that_cannot_be_delivered)
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 	pages_touch(&pages, 1);
 	EXPECT_EQ(-EFAULT, pfm_ret(read(fd, (void *)8, sizeof(union pfarg_msg))));
+	/* It is still there, once. */
+	EXPECT_EQ(PFM_MSG_OVFL, pfm_msg(fd).type);
+	EXPECT_EQ(0, pfm_msg(fd).type);
 	close(fd);
 }
 
