@@ -227,6 +227,8 @@ struct pfm_where {
  * @post:	PFM_POST_*
  * @busy:	somebody on the target's CPU works on the context: an overflow
  *		of a higher context must only leave a note
+ * @steps_tick:	the tick that @steps_ns is about
+ * @steps_ns:	what pfm_step() has taken of it
  * @where:	of the overflow to be notified
  * @ovfl_set:	set of that overflow
  * @deferred:	the switch that a mask has put off
@@ -242,6 +244,7 @@ struct pfm_where {
  * @msgs:	messages
  * @msg_head:	where the next one is put
  * @msg_tail:	where the next one is read
+ * @msg_mutex:	of the one who reads a message, until it is stored
  * @msg_wait:	readers
  * @fasync:	who gets SIGIO
  * @smpl:	the sampling buffer or NULL
