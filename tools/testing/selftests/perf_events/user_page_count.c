@@ -416,7 +416,7 @@ TEST_F(sampling, page_and_read_agree)
 TEST_F(sampling, event_that_stopped_itself_has_no_index)
 {
 	struct page_value value;
-	__u64 read_value[3];
+	__u64 read_value[3], enabled;
 	unsigned long i;
 
 	if (variant->period > 100000)
@@ -425,8 +425,14 @@ TEST_F(sampling, event_that_stopped_itself_has_no_index)
 	ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_REFRESH, 1));
 	for (i = 0; i < 100000 && page_read(self->page).index; i++)
 		work(10000);
+	/* The interrupt has stopped its counter, irq_work is to disable it. */
+	for (i = 0, enabled = 0; i < 100000; i++) {
+		ASSERT_EQ(sizeof(read_value), read(self->fd, read_value, sizeof(read_value)));
+		if (read_value[1] == enabled)
+			break;
+		enabled = read_value[1];
+	}
 	value = page_read(self->page);
-	ASSERT_EQ(sizeof(read_value), read(self->fd, read_value, sizeof(read_value)));
 	EXPECT_EQ(0, value.index);
 	EXPECT_EQ(read_value[0], value.count);
 	EXPECT_EQ(read_value[1], value.enabled);
