@@ -75,6 +75,7 @@ static struct power_user_page {
 	struct pmu *pmu;
 	u64 caps[2];
 	u64 cap_counter;
+	u64 cap_time;
 	/* @caps, or 0 if more than time_offset changes with each update. */
 	u64 steady[2];
 	u64 zero;
@@ -90,32 +91,8 @@ static struct power_user_page {
 unsigned long ppc_pmu_closed;
 EXPORT_SYMBOL_GPL(ppc_pmu_closed);
 
-/**
- * power_user_access() - Decide on user space access to the counters
- * @events:	All events on the PMU of this CPU, none for event based branches
- * @nr:		Their number
- *
- * Needs to be called only if one of the events may be open.
- *
- * Context: Interrupts and the PMU of this CPU are disabled.
- * Return: Whether the counters are to be open.
- */
-bool power_user_access(struct perf_event **events, int nr)
-{
-	int mode = READ_ONCE(sysctl_perf_user_access);
-	bool wanted = false;
-	int i;
-
-	if (mode == USER_ACCESS_NEVER)
-		return false;
-	for (i = 0; i < nr; i++) {
-		if (mode == USER_ACCESS_OWN &&
-		    !(events[i]->attach_state & PERF_ATTACH_TASK))
-			return false;
-		wanted |= power_user_wanted(events[i]);
-	}
-	return wanted;
-}
+/* How many events of the whole CPU close its counters to the task */
+unsigned int power_user_system_limit = 1;
 
 /**
  * power_user_access_init_event() - Mark an event that its task may read
@@ -140,7 +117,7 @@ void power_user_access_init_event(struct perf_event *event)
  *
  * If the event leaves its CPU meanwhile, its next one does what is needed.
  * Nothing is done when the last mapping goes: the task keeps the right that
- * its event gives until the PMU is written next. Nothing is done either when it
+ * its event gives until the event leaves the PMU. Nothing is done either when it
  * is put on the PMU just now and the two do not see each other, for which each
  * context switch would need a full barrier: its reader has system calls until
  * it is scheduled in again.
@@ -172,11 +149,13 @@ static u64 power_clock_zero(void)
 	       mul_u64_u32_shr(tb, power_page.mult, power_page.shift);
 }
 
-/* 32-bit processors have other registers than readers know. */
-static __always_inline bool
-power_user_counter(const struct power_user_page *page, struct perf_event *event)
+/*
+ * Only events of this PMU have the flag. 32-bit processors have other registers
+ * than readers know.
+ */
+static __always_inline bool power_user_counter(struct perf_event *event)
 {
-	return IS_ENABLED(CONFIG_PPC64) && event->pmu == page->pmu &&
+	return IS_ENABLED(CONFIG_PPC64) &&
 	       event->hw.flags & PERF_EVENT_FLAG_USER_READ_CNT;
 }
 
@@ -220,15 +199,22 @@ void arch_perf_update_userpage(struct perf_event *event,
 {
 	const struct power_user_page *page = &power_page;
 	bool counter;
+	u64 caps;
 
 	/* One address for all of it: each context switch does this. */
 	OPTIMIZER_HIDE_VAR(page);
-	counter = power_user_counter(page, event);
-	/* The capabilities were stored last, with all that they speak of. */
-	if (likely(userpg->capabilities == READ_ONCE(page->steady[counter])))
+	counter = power_user_counter(event);
+	caps = READ_ONCE(page->steady[counter]);
+	/*
+	 * The capabilities were stored last, with all that they speak of. The
+	 * core takes that of the time while the event is disabled.
+	 */
+	if (likely((userpg->capabilities | page->cap_time) == caps)) {
 		userpg->time_offset = page->zero - now;
-	else
+		userpg->capabilities = caps;
+	} else {
 		power_fill_userpage(event, userpg, now, counter);
+	}
 }
 
 #ifdef CONFIG_PPC_BOOK3S_64
@@ -290,6 +276,8 @@ static void power_user_access_update(void)
 	WRITE_ONCE(ppc_pmu_closed, close ? MMCR0_PMCC_CLOSED : 0);
 	if (mode != USER_ACCESS_NEVER)
 		caps |= page->cap_counter;
+	WRITE_ONCE(power_user_system_limit,
+		   mode == USER_ACCESS_ALWAYS ? UINT_MAX : mode);
 	WRITE_ONCE(page->caps[true], caps);
 	WRITE_ONCE(page->steady[true], page->steady[false] ? caps : 0);
 }
@@ -361,6 +349,8 @@ static void __init power_user_init_caps(void)
 	power_page.caps[false] = page.capabilities;
 	page.cap_user_rdpmc = 1;
 	power_page.cap_counter = page.capabilities & ~power_page.caps[false];
+	page.cap_user_time = 0;
+	power_page.cap_time = power_page.caps[false] & ~page.capabilities;
 }
 
 static int __init power_user_access_late_init(void)

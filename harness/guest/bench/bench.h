@@ -22,7 +22,7 @@
  *	G1..G6	of the feature: COST is at most LIMIT
  *	R1..R3	of reads without a system call: COST is at most LIMIT
  *	R4	what keeps a mapped page right: 1 %
- *	P1..P3	of event sets: COST is at most LIMIT
+ *	P1..P4	of event sets: COST is at most LIMIT
  *	ref	to look at beside the others, not judged
  *
  * RESOLUTION is how far COST may be off: the clock may be coarser than an

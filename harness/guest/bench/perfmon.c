@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Event sets: vectors of registers, start and stop, and switching sets, beside
- * what a group of perf events takes for the same. The limits are parts of the
- * latter's cost in the same boot.
+ * what a group of perf events takes for the same, and what sets leave to a
+ * program that switch without end. The limits are parts of what the like costs
+ * in the same boot.
  */
 #include "bench.h"
 
@@ -12,6 +13,7 @@
 
 /* The headers may be older than the calls. */
 #define NR_CREATE	473
+#define NR_WRITE_PMCS	474
 #define NR_WRITE_PMDS	475
 #define NR_READ_PMDS	476
 #define NR_LOAD		477
@@ -20,12 +22,23 @@
 #define NR_EVTSETS	481
 #define SW_BASE		256
 #define MAX_REGS	8
+#define SET_OVFL_SWITCH	0x1
 
 /* As in linux/perfmon.h */
 struct ctx {
 	__u32 flags;
 	__s32 fd;
-	__u64 reserved[7];
+	__u32 pmu_type;
+	__u32 reserved1;
+	__u64 reserved2[6];
+};
+
+struct pmc {
+	__u16 num;
+	__u16 set;
+	__u32 flags;
+	__u64 value;
+	__u64 reserved[4];
 };
 
 struct pmd {
@@ -33,7 +46,11 @@ struct pmd {
 	__u16 set;
 	__u32 flags;
 	__u64 value;
-	__u64 rest[20];
+	__u64 long_reset;
+	__u64 short_reset;
+	__u64 last_reset;
+	__u64 switch_cnt;
+	__u64 rest[16];
 };
 
 struct setdesc {
@@ -64,6 +81,12 @@ struct session {
 	int fd;
 	int nr;
 };
+
+/* Of a simulated PMU: counter @n, which counts nanoseconds, and where it overflows */
+#define SIM_CLOCK(n, context)	(1 | BIT(8 + (n)) | (__u64)(context) << 24)
+#define SIM_TYPE		"/sys/bus/event_source/devices/pmusim/type"
+#define HARDIRQ			0
+#define SOFTIRQ			2
 
 /* The events of group_open(), whose order is that of these */
 static const __u16 registers[MAX_REGS] = {
@@ -190,8 +213,78 @@ static void one_size(int nr, double read_part, double toggle_part)
 	close(session.fd);
 }
 
+static void loop_run(void *arg)
+{
+	volatile int i;
+
+	for (i = 0; i < 100; i++)
+		;
+}
+
+/*
+ * @sets of @regs registers that have overflowed as soon as they count, each of
+ * which asks for the next set. Returns 0 or an errno.
+ */
+static int short_sets_open(struct session *session, int sets, int regs, int context)
+{
+	struct ctx ctx = { .pmu_type = read_number(SIM_TYPE) };
+	struct load load = { .pid = getpid() };
+	int i, set;
+
+	session->fd = syscall(NR_CREATE, &ctx, NULL, NULL, 0);
+	if (session->fd < 0)
+		return errno;
+	for (set = 0; set < sets; set++) {
+		struct setdesc desc = { .id = set, .flags = SET_OVFL_SWITCH };
+
+		if (syscall(NR_EVTSETS, session->fd, &desc, 1))
+			return errno;
+		for (i = 0; i < regs; i++) {
+			struct pmc pmc = {
+				.num = i, .set = set, .value = SIM_CLOCK(i, context),
+			};
+			struct pmd pmd = {
+				.num = i, .set = set, .value = -50ULL, .short_reset = -40ULL,
+				.switch_cnt = 1,
+			};
+
+			if (syscall(NR_WRITE_PMCS, session->fd, &pmc, 1) ||
+			    syscall(NR_WRITE_PMDS, session->fd, &pmd, 1))
+				return errno;
+		}
+	}
+	if (syscall(NR_LOAD, session->fd, &load) || syscall(NR_START, session->fd, NULL))
+		return errno;
+	return 0;
+}
+
+/*
+ * What is left to a program of a CPU where sets switch as fast as they can: the
+ * limit is half of it. A batch takes several ticks.
+ */
+static void short_sets(int sets, int regs, int context, const char *name)
+{
+	const struct op op = { .run = loop_run, .batch = 50000, .rounds = 9 };
+	struct cost alone = measure(&op);
+	struct session session;
+	int error;
+
+	error = short_sets_open(&session, sets, regs, context);
+	if (error)
+		report_absent("P4", error, "a loop beside %d sets of %d registers, %s",
+			      sets, regs, name);
+	else
+		report_limit("P4", measure(&op), alone.insn * 2,
+			     "a loop beside %d sets of %d registers, %s", sets, regs, name);
+	close(session.fd);
+}
+
 void bench_perfmon(void)
 {
 	one_size(4, 0.85, 0.56);
 	one_size(8, 0.80, 0.43);
+	short_sets(4, 4, HARDIRQ, "hard interrupt");
+	short_sets(4, 4, SOFTIRQ, "soft interrupt");
+	short_sets(64, 1, HARDIRQ, "hard interrupt");
+	short_sets(64, 1, SOFTIRQ, "soft interrupt");
 }

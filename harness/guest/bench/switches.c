@@ -2,6 +2,8 @@
 /* Two tasks that pass one byte back and forth: two context switches a round trip. */
 #include "bench.h"
 
+#include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -51,7 +53,7 @@ static void measure_pair(struct pair *pair, int nr, bool hardware, enum owner ow
 	const struct op op = {
 		.run = round_trip_run,
 		.arg = pair,
-		/* One at a time: the scheduler does its sums once a millisecond. */
+		/* One at a time, so that the median leaves out timer ticks. */
 		.batch = 1,
 		.rounds = 400,
 	};
@@ -114,8 +116,22 @@ static void owners(int nr, bool hardware)
 	ping_pong(nr, hardware, OWNER_INHERITED);
 }
 
+/*
+ * Whether the one that wakes goes on or is preempted depends for fair tasks on
+ * how long both have run, which differs between kernels by what is measured.
+ */
+static void no_wakeup_preemption(void)
+{
+	const struct sched_param param = { .sched_priority = 1 };
+
+	write_text("/proc/sys/kernel/sched_rt_runtime_us", "-1");
+	if (sched_setscheduler(0, SCHED_FIFO, &param))
+		report_wrong("SCHED_FIFO: %s", strerror(errno));
+}
+
 void bench_switches(void)
 {
+	no_wakeup_preemption();
 	ping_pong(0, false, OWNER_NOBODY);
 	owners(1, false);
 	owners(4, false);

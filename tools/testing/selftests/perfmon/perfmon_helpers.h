@@ -229,8 +229,13 @@ struct pages {
 	size_t next;
 };
 
+/*
+ * Pages of the program itself, of which a fork leaves few, are not to fault where
+ * these are counted. Somebody else may lack the right to lock memory.
+ */
 static inline int pages_map(struct pages *pages, unsigned int n)
 {
+	mlockall(MCL_CURRENT);
 	pages->page = sysconf(_SC_PAGESIZE);
 	pages->size = n * pages->page;
 	pages->next = 0;
