@@ -206,7 +206,7 @@ static inline void make_faults(unsigned int nr)
 /* What the event sees of them: nothing else of the program faults meanwhile. */
 static inline void record_faults(int fd, unsigned int nr)
 {
-	fault_page();
+	make_faults(1);
 	event_enable(fd);
 	make_faults(nr);
 	event_disable(fd);

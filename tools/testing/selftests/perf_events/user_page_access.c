@@ -253,6 +253,39 @@ TEST_F(access, counters_that_an_event_has_left_are_zero)
 	ASSERT_EQ(1, page->index);
 }
 
+/* An event that stays keeps the PMU in use while the other two come and go. */
+TEST_F(access, counter_that_ran_for_the_whole_cpu_is_zero)
+{
+	struct perf_event_attr attr = user_attr(PERF_TYPE_RAW, 0x20002);
+	struct perf_event_mmap_page *page;
+	int stays, all, round;
+	__u64 value;
+
+	page_unmap(self->page, 0);
+	close(self->fd);
+	stays = user_open(&attr, 0, -1, -1);
+	ASSERT_LE(0, stays);
+	attr.config = 0x1001e;
+	self->fd = user_open(&attr, 0, -1, -1);
+	ASSERT_LE(0, self->fd);
+	page = page_map(self->fd, 0);
+	ASSERT_NE(MAP_FAILED, page);
+	attr.config = 0x500fa;
+	for (round = 0; round < 20; round++) {
+		ASSERT_EQ(1, page->index);
+		all = user_open(&attr, -1, 0, -1);
+		ASSERT_LE(0, all);
+		ASSERT_EQ(0, page->index);
+		work(100000);
+		ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_DISABLE, 0));
+		close(all);
+		ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_ENABLE, 0));
+		ASSERT_EQ(1, page->index);
+		ASSERT_EQ(0, signal_of_read(6, &value));
+		EXPECT_EQ(0, value);
+	}
+}
+
 TEST_F(access, event_of_the_cpu_closes_the_counters)
 {
 	struct perf_event_attr attr = cycles_attr();

@@ -539,6 +539,44 @@ TEST_F(hw, overflow_switching_is_exact)
 	EXPECT_GE(30 * 2000010ULL, of_b);
 }
 
+TEST_F(hw, each_run_until_an_overflow_is_exact)
+{
+	const __u64 periods[2] = { 100000, 200000 };
+	struct pfarg_pmd pmd = {
+		.reg_num = FIRST, .reg_smpl_pmds[0] = 1 << (FIRST + 1), .reg_ovfl_switch_cnt = 1,
+	};
+	__u64 last[2] = { 0 }, run, longest = 0;
+	struct samples samples;
+	unsigned int i, set;
+
+	NEED_INTERRUPTS();
+	ASSERT_EQ(0, samples_open(&samples));
+	for (set = 0; set < 2; set++) {
+		ASSERT_EQ(0, pfm_make_set(samples.fd, set, PFM_SETFL_OVFL_SWITCH, 0, 0));
+		ASSERT_EQ(0, hw_reg(samples.fd, set, 0, INSTRUCTIONS, 0, 0, 0));
+		ASSERT_EQ(0, hw_reg(samples.fd, set, 1, INSTRUCTIONS, 0, 0, 0));
+	}
+	pmd.reg_set = 1;
+	pmd.reg_value = pmd.reg_short_reset = -periods[1];
+	ASSERT_EQ(0, pfm_write_pmds(samples.fd, &pmd, 1));
+	pmd.reg_set = 0;
+	pmd.reg_value = pmd.reg_short_reset = -periods[0];
+	ASSERT_EQ(0, samples_take(&samples, &pmd, 60));
+	for (i = 0; i < 60; i++) {
+		set = samples.sample[i].e.set;
+		ASSERT_EQ(i % 2, set);
+		run = samples.sample[i].value - last[set];
+		last[set] = samples.sample[i].value;
+		EXPECT_LE(periods[set], run);
+		/* All together are within 10 per run above; an emulator takes leaps. */
+		EXPECT_GE(periods[set] + 50, run);
+		if (run - periods[set] > longest)
+			longest = run - periods[set];
+	}
+	TH_LOG("no run of 60 is more than %llu instructions longer than its period", longest);
+	close(samples.fd);
+}
+
 TEST_F(hw, timed_sets_together_count_all)
 {
 	__u64 whole, sum = 0, runs;

@@ -648,6 +648,30 @@ TEST_F(sim, registers_that_never_fit_are_refused)
 	EXPECT_EQ(10, pfm_value(self->fd, 0, 1));
 }
 
+TEST_F(sim, vector_is_written_up_to_the_register_that_is_wrong)
+{
+	struct pfarg_pmc pmc[3] = {
+		{ .reg_num = 0, .reg_value = COUNTER(3) | OFLOW(variant->context) },
+		{ .reg_num = 1, .reg_value = COUNTER(0) | OFLOW(variant->context) },
+		{ .reg_num = 2, .reg_set = 1 },
+	};
+	int i;
+
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, sim_reg(self->fd, 0, i, variant->context, 0, 0, 0));
+	ASSERT_EQ(0, pfm_load_self(self->fd));
+	EXPECT_EQ(-EINVAL, pfm_write_pmcs(self->fd, pmc, 3));
+	EXPECT_EQ(0, pmc[0].reg_flags);
+	EXPECT_EQ(0, pmc[1].reg_flags);
+	EXPECT_EQ(PFM_REGFL_RETFL_NOSET, pmc[2].reg_flags);
+	ASSERT_EQ(0, pfm_start(self->fd, NULL));
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(0, sim_tick(self->fd, i, 1000 + i));
+	EXPECT_EQ(1003, pfm_value(self->fd, 0, 0));
+	EXPECT_EQ(1000, pfm_value(self->fd, 0, 1));
+	EXPECT_EQ(1002, pfm_value(self->fd, 0, 2));
+}
+
 TEST_F(sim, registers_thrown_out_come_back_with_the_next_start)
 {
 	struct perf_event_attr attr = {
