@@ -234,7 +234,8 @@ TEST(sleep_switches_nothing_and_keeps_what_is_left)
 	EXPECT_LE(before, after + 50 * NSEC_PER_MSEC);
 	while (pfm_info(fd, 1).set_runs == 0)
 		burn(NSEC_PER_MSEC);
-	EXPECT_LE(timeout, pfm_info(fd, 0).set_act_duration + NSEC_PER_MSEC / 100);
+	/* Each time that the thread leaves the CPU may cost the timer some of its time. */
+	EXPECT_LE(timeout, pfm_info(fd, 0).set_act_duration + NSEC_PER_MSEC);
 	close(fd);
 }
 
