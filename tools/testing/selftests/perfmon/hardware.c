@@ -557,10 +557,12 @@ TEST_F(hw, each_run_until_an_overflow_is_exact)
 		ASSERT_EQ(0, hw_reg(samples.fd, set, 1, INSTRUCTIONS, 0, 0, 0));
 	}
 	pmd.reg_set = 1;
-	pmd.reg_value = pmd.reg_short_reset = -periods[1];
+	pmd.reg_value = -periods[1];
+	pmd.reg_short_reset = pmd.reg_value;
 	ASSERT_EQ(0, pfm_write_pmds(samples.fd, &pmd, 1));
 	pmd.reg_set = 0;
-	pmd.reg_value = pmd.reg_short_reset = -periods[0];
+	pmd.reg_value = -periods[0];
+	pmd.reg_short_reset = pmd.reg_value;
 	ASSERT_EQ(0, samples_take(&samples, &pmd, 60));
 	for (i = 0; i < 60; i++) {
 		set = samples.sample[i].e.set;
