@@ -35,12 +35,14 @@ struct perf_aux_lost_event {
  * perf_aux_stopped - Note that AUX area tracing stops by itself
  * @event:	the AUX event
  * @rb:		its buffer
+ * @again:	the event is about to be disabled already, so that a stop which
+ *		was noted is the same one
  *
  * Context: Within an AUX transaction of @rb. Any, NMI included.
  */
-void perf_aux_stopped(struct perf_event *event, struct perf_buffer *rb)
+void perf_aux_stopped(struct perf_event *event, struct perf_buffer *rb, bool again)
 {
-	if (!event->attr.aux_lost)
+	if (!event->attr.aux_lost || (again && rb->aux_stops))
 		return;
 
 	if (!rb->aux_stops++)

@@ -25,8 +25,10 @@
  * the same mm cost nothing.
  *
  * Lifetime: an mm in the list has a mapping, hence a user; no reference is held.
- * A VMA stays in its mm for life: VM_DONTCOPY keeps it from a child, and mremap()
- * opens the new one before it closes the old one.
+ * A VMA stays in its mm for life, and mremap() opens the new one before it closes
+ * the old one. VM_DONTCOPY keeps it from a child, unless madvise(MADV_DOFORK) has
+ * taken that away: then the child pays for its copy like anybody else, but for
+ * the limit, as there is no way to refuse.
  *
  * Locking: all but _new() and _free() take the charge's own mutex, which nests in
  * perf_event::mmap_mutex and perf_buffer::aux_mutex.
@@ -156,6 +158,14 @@ static struct perf_mmap_payer *find_payer(struct perf_mmap_charge *charge,
 	return NULL;
 }
 
+static void enlist_payer(struct perf_mmap_charge *charge, struct perf_mmap_payer *payer,
+			 struct mm_struct *mm)
+{
+	payer->mm = mm;
+	payer->nr = 1;
+	list_add(&payer->entry, &charge->mms);
+}
+
 static int add_payer(struct perf_mmap_charge *charge, struct mm_struct *mm)
 {
 	struct perf_mmap_payer *payer;
@@ -173,9 +183,7 @@ static int add_payer(struct perf_mmap_charge *charge, struct mm_struct *mm)
 		return ret;
 	}
 
-	payer->mm = mm;
-	payer->nr = 1;
-	list_add(&payer->entry, &charge->mms);
+	enlist_payer(charge, payer, mm);
 	return 0;
 }
 
@@ -201,6 +209,34 @@ int perf_mmap_charge_get(struct perf_mmap_charge *charge, struct mm_struct *mm)
 
 	payer->nr++;
 	return 0;
+}
+
+/**
+ * perf_mmap_charge_copy - Charge an mm for the copy of a mapping
+ * @charge:	of the buffer or of its AUX area
+ * @mm:		mm of the copy: the one of the mapping, or that of a child
+ *
+ * The copy cannot be refused, so no limit counts. That of a child is charged all
+ * the same: it has the memory when nobody else pays for it any more. As much as
+ * its parent may have is what it can get, since it begins with nothing else.
+ *
+ * Context: May sleep. @mm's mmap_lock is held for writing.
+ */
+void perf_mmap_charge_copy(struct perf_mmap_charge *charge, struct mm_struct *mm)
+{
+	struct perf_mmap_payer *payer;
+
+	guard(mutex)(&charge->lock);
+
+	payer = find_payer(charge, mm);
+	if (payer) {
+		payer->nr++;
+		return;
+	}
+
+	payer = kmalloc(sizeof(*payer), GFP_KERNEL_ACCOUNT | __GFP_NOFAIL);
+	atomic64_add(charge->mm_pages, &mm->pinned_vm);
+	enlist_payer(charge, payer, mm);
 }
 
 /**

@@ -38,31 +38,6 @@ static struct pmusim_aux_cpu *pmusim_aux_this_cpu(struct perf_event *event)
 	return this_cpu_ptr(to_pmusim(event->pmu)->aux_cpu);
 }
 
-/* Open a transaction. Without one the event is stopped. */
-static bool pmusim_aux_begin(struct pmusim_aux_cpu *a)
-{
-	struct pmusim_aux_event *ae = to_aux_event(a->event);
-	unsigned long skip;
-
-	a->buf = perf_aux_output_begin(&a->handle, a->event);
-	if (!a->buf) {
-		a->event->hw.state |= PERF_HES_STOPPED;
-		return false;
-	}
-
-	if (!a->buf->overwrite && ae->align) {
-		skip = -a->handle.head & (ae->align - 1);
-		/* Without the room for it, the next write finds that. */
-		if (skip)
-			perf_aux_output_skip(&a->handle, skip);
-	}
-	a->pos = a->handle.head;
-	a->written = 0;
-	barrier();
-	a->running = true;
-	return true;
-}
-
 static void pmusim_aux_end(struct pmusim_aux_cpu *a, u64 flags)
 {
 	a->running = false;
@@ -87,17 +62,49 @@ static void pmusim_aux_halt(struct pmusim_aux_cpu *a, u64 flags)
 	a->event->hw.state |= PERF_HES_STOPPED;
 }
 
-static u64 pmusim_aux_injection(struct pmusim_aux_event *ae)
+/* Open a transaction. Without one the event is stopped. */
+static bool pmusim_aux_begin(struct pmusim_aux_cpu *a)
+{
+	struct pmusim_aux_event *ae = to_aux_event(a->event);
+	unsigned long skip;
+
+	a->buf = perf_aux_output_begin(&a->handle, a->event);
+	if (!a->buf) {
+		a->event->hw.state |= PERF_HES_STOPPED;
+		return false;
+	}
+
+	if (!a->buf->overwrite && ae->align) {
+		skip = -a->handle.head & (ae->align - 1);
+		/* Room that is not enough for it is none. */
+		if (skip && perf_aux_output_skip(&a->handle, skip)) {
+			a->written = 0;
+			pmusim_aux_halt(a, PERF_AUX_FLAG_TRUNCATED);
+			return false;
+		}
+	}
+	a->pos = a->handle.head;
+	a->written = 0;
+	barrier();
+	a->running = true;
+	return true;
+}
+
+/* PMUSIM_INJECT_* of this end of a transaction */
+static u32 pmusim_aux_injection(struct pmusim_aux_event *ae)
+{
+	return ae->inject && ++ae->ends % ae->inject_nth == 0 ? ae->inject : 0;
+}
+
+static u64 pmusim_aux_flags(u32 inject)
 {
 	u64 flags = 0;
 
-	if (!ae->inject || ++ae->ends % ae->inject_nth)
-		return 0;
-	if (ae->inject & PMUSIM_INJECT_TRUNCATED)
+	if (inject & PMUSIM_INJECT_TRUNCATED)
 		flags |= PERF_AUX_FLAG_TRUNCATED;
-	if (ae->inject & PMUSIM_INJECT_PARTIAL)
+	if (inject & PMUSIM_INJECT_PARTIAL)
 		flags |= PERF_AUX_FLAG_PARTIAL;
-	if (ae->inject & PMUSIM_INJECT_COLLISION)
+	if (inject & PMUSIM_INJECT_COLLISION)
 		flags |= PERF_AUX_FLAG_COLLISION;
 	return flags;
 }
@@ -106,7 +113,8 @@ static u64 pmusim_aux_injection(struct pmusim_aux_event *ae)
 static bool pmusim_aux_turn(struct pmusim_aux_cpu *a)
 {
 	struct pmusim_aux_event *ae = to_aux_event(a->event);
-	u64 flags = pmusim_aux_injection(ae);
+	u32 inject = pmusim_aux_injection(ae);
+	u64 flags = pmusim_aux_flags(inject);
 
 	if (flags & PERF_AUX_FLAG_TRUNCATED) {
 		pmusim_aux_halt(a, flags);
@@ -115,7 +123,7 @@ static bool pmusim_aux_turn(struct pmusim_aux_cpu *a)
 	pmusim_aux_end(a, flags);
 	if (!pmusim_aux_begin(a))
 		return false;
-	if (!(ae->inject & PMUSIM_INJECT_EMPTY))
+	if (!(inject & PMUSIM_INJECT_EMPTY))
 		return true;
 	pmusim_aux_end(a, 0);
 	return pmusim_aux_begin(a);
@@ -251,6 +259,7 @@ void pmusim_aux_start(struct perf_event *event, int flags)
 void pmusim_aux_stop(struct perf_event *event, int flags)
 {
 	struct pmusim_aux_cpu *a = pmusim_aux_this_cpu(event);
+	u32 inject;
 
 	pmusim_log(event->pmu, event, PMUSIM_OP_STOP, flags, 0);
 	if (flags & PERF_EF_PAUSE) {
@@ -264,8 +273,10 @@ void pmusim_aux_stop(struct perf_event *event, int flags)
 	event->hw.state |= PERF_HES_STOPPED;
 	/* It may be the timer that has called this. */
 	hrtimer_try_to_cancel(&a->timer);
-	if (a->running)
-		pmusim_aux_end(a, pmusim_aux_injection(to_aux_event(event)));
+	if (!a->running)
+		return;
+	inject = pmusim_aux_injection(to_aux_event(event));
+	pmusim_aux_end(a, pmusim_aux_flags(inject));
 }
 
 static int pmusim_aux_place(struct pmusim_aux_cpu *a, struct perf_event *event)

@@ -133,6 +133,8 @@ void pmusim_del(struct perf_event *event, int flags)
 
 	pmusim_log(event->pmu, event, PMUSIM_OP_DEL, flags, 0);
 	pmusim_stop(event, PERF_EF_UPDATE);
+	/* Still queued if it was stopped in an NMI */
+	hrtimer_try_to_cancel(&to_pmusim_event(event)->timer);
 	if (to_pmusim_event(event)->source == PMUSIM_SOURCE_SWITCH)
 		perf_sched_cb_dec(event->pmu);
 	c->event[event->hw.idx] = NULL;

@@ -76,7 +76,6 @@ static void pfm_forget_overflows(struct pfm_context *ctx)
 	ctx->pend = 0;
 	ctx->post = 0;
 	ctx->deferred = false;
-	ctx->can_restart = 0;
 	ctx->blocked = false;
 	pfm_msg_clear(ctx);
 	list_for_each_entry(set, &ctx->sets, node) {

@@ -146,11 +146,13 @@ void pfm_block(struct callback_head *head)
 	struct pfm_context *ctx = container_of(head, struct pfm_context, block_work);
 
 	clear_bit(0, &ctx->block_queued);
+	/* Whoever found it set has written before what is looked at now. */
+	smp_mb__after_atomic();
 	/* It was about to block when the context went to another thread. */
 	if (READ_ONCE(ctx->task) != current)
 		pfm_block_target(ctx);
-	/* No signal reaches a thread that exits. */
-	else if (!(current->flags & PF_EXITING))
+	/* No signal reaches a thread that exits, and it runs this on its way. */
+	else if (!(current->flags & (PF_EXITING | PF_POSTCOREDUMP)))
 		pfm_block_wait(ctx);
 	pfm_ctx_put(ctx);
 }

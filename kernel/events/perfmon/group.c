@@ -129,10 +129,9 @@ static int pfm_group_create(struct pfm_context *ctx, struct pfm_set *set,
 	return 0;
 }
 
-static enum pfm_kind pfm_kind_of(const struct pfm_context *ctx, unsigned int num,
-				 struct perf_event *event)
+static enum pfm_kind pfm_kind_of(const struct pfm_context *ctx, struct perf_event *event)
 {
-	if (pfm_reg_is_clock(num))
+	if (pfm_event_is_clock(event))
 		return PFM_KIND_TIMER;
 	if (perf_event_is_swevent(event))
 		return PFM_KIND_SW;
@@ -163,7 +162,7 @@ static void pfm_group_exchange(struct pfm_set *set, struct pfm_group *group)
 		reg->base = value;
 		if (!reg->event)
 			continue;
-		reg->kind = pfm_kind_of(set->ctx, num, reg->event);
+		reg->kind = pfm_kind_of(set->ctx, reg->event);
 		pfm_reg_set(reg, value);
 	}
 	pfm_set_add_times(set);

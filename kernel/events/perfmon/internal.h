@@ -68,7 +68,6 @@ enum pfm_kind {
  * @period:		period that the PMU shall be told, 0 if it has the right one
  * @switch_cnt:		overflows until the set is switched
  * @left:		those left in this run of the set
- * @smpl_eventid:	kept for user space
  * @random_mask:	bits that vary in a reset value
  * @reset_pmds:		registers to reset with this one
  * @smpl_pmds:		registers to sample with this one
@@ -86,7 +85,6 @@ struct pfm_reg {
 	u64			period;
 	u64			switch_cnt;
 	u64			left;
-	u64			smpl_eventid;
 	u64			random_mask;
 	DECLARE_BITMAP(reset_pmds, PFM_MAX_REGS);
 	DECLARE_BITMAP(smpl_pmds, PFM_MAX_REGS);
@@ -233,7 +231,6 @@ struct pfm_where {
  * @ovfl_set:	set of that overflow
  * @deferred:	the switch that a mask has put off
  * @rnd:	varies reset values, used while @busy
- * @can_restart: notifications that were not answered by pfm_restart(2)
  * @step_work:	runs pfm_step()
  * @wake_work:	wakes readers
  * @blocked:	the target shall wait
@@ -282,7 +279,6 @@ struct pfm_context {
 	struct pfm_set		*ovfl_set;
 	bool			deferred;
 	struct rnd_state	rnd;
-	unsigned int		can_restart;
 	struct irq_work		step_work;
 	struct irq_work		wake_work;
 
@@ -312,11 +308,16 @@ static inline enum pfm_state pfm_state(const struct pfm_context *ctx)
 	return READ_ONCE(ctx->state);
 }
 
-/* A timer of its own, if it is to overflow */
-static inline bool pfm_reg_is_clock(unsigned int num)
+/* A timer of its own, if it is to overflow; whichever register it is */
+static inline bool pfm_is_clock(u32 type, u64 config)
 {
-	return num == PFM_SW_BASE + PERF_COUNT_SW_CPU_CLOCK ||
-	       num == PFM_SW_BASE + PERF_COUNT_SW_TASK_CLOCK;
+	return type == PERF_TYPE_SOFTWARE &&
+	       (config == PERF_COUNT_SW_CPU_CLOCK || config == PERF_COUNT_SW_TASK_CLOCK);
+}
+
+static inline bool pfm_event_is_clock(const struct perf_event *event)
+{
+	return pfm_is_clock(event->orig_type, event->attr.config);
 }
 
 /* ctx.c */

@@ -441,6 +441,18 @@ static void pfm_where_now(struct pfm_context *ctx, struct perf_event *event,
 	where->cpu = smp_processor_id();
 }
 
+/* What is known of an overflow when its handler has returned */
+static struct pfm_where pfm_where_late(const struct pfm_context *ctx)
+{
+	struct pfm_where where = { .cpu = smp_processor_id() };
+
+	if (ctx->task) {
+		where.tgid = __task_pid_nr_ns(ctx->task, PIDTYPE_TGID, ctx->ns);
+		where.tid = __task_pid_nr_ns(ctx->task, PIDTYPE_PID, ctx->ns);
+	}
+	return where;
+}
+
 /*
  * Another overflow after the mask or the switch that this one or others asked for,
  * before it was done: no new decision, but it must not be forgotten.
@@ -455,7 +467,7 @@ static void pfm_take_more(struct pfm_context *ctx, struct pfm_reg *reg)
 	if (!(reg->flags & PFM_REGFL_OVFL_NOTIFY) || ctx->smpl)
 		return;
 	if (!test_bit(PFM_PEND_MASK, &ctx->pend)) {
-		ctx->where = (struct pfm_where) { .cpu = smp_processor_id() };
+		ctx->where = pfm_where_late(ctx);
 		ctx->ovfl_set = reg->set;
 	}
 	set_bit(PFM_PEND_NOTIFY, &ctx->pend);
@@ -530,7 +542,7 @@ out:
 
 static void pfm_reg_late(struct pfm_context *ctx, struct pfm_reg *reg)
 {
-	struct pfm_where where = { .cpu = smp_processor_id() };
+	struct pfm_where where = pfm_where_late(ctx);
 
 	if (!reg->event)
 		return;

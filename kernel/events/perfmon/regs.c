@@ -152,8 +152,6 @@ int pfm_reg_attr(const struct pfm_set *set, const struct pfm_reg *reg,
 		.exclude_guest	= 1,
 		.sample_period	= pfm_period(pfm_value_about(reg)),
 	};
-	if (pfm_reg_is_clock(reg->num) && !pfm_reg_wraps(reg))
-		attr->sample_period = 0;
 	if (reg->num >= PFM_SW_BASE) {
 		ret = pfm_sw_attr(reg->num,
 				  set->pmcs.sw[reg->num - PFM_SW_BASE].flags, attr);
@@ -163,6 +161,8 @@ int pfm_reg_attr(const struct pfm_set *set, const struct pfm_reg *reg,
 	}
 	if (ret)
 		return ret;
+	if (pfm_is_clock(attr->type, attr->config) && !pfm_reg_wraps(reg))
+		attr->sample_period = 0;
 
 	return attr->exclude_kernel ? 0 : perf_allow_kernel();
 }
@@ -363,7 +363,6 @@ static void pfm_pmd_apply(struct pfm_reg *reg, const struct pfarg_pmd *arg)
 	reg->short_reset = arg->reg_short_reset;
 	reg->switch_cnt = arg->reg_ovfl_switch_cnt;
 	reg->left = arg->reg_ovfl_switch_cnt;
-	reg->smpl_eventid = arg->reg_smpl_eventid;
 	reg->random_mask = arg->reg_random_mask;
 	bitmap_copy(reg->reset_pmds, (const unsigned long *)arg->reg_reset_pmds,
 		    PFM_MAX_REGS);
@@ -415,7 +414,7 @@ static bool pfm_reg_outdated(const struct pfm_set *set, const struct pfm_reg *re
 
 	if (!reg->event)
 		return pfm_reg_attr(set, reg, &attr) != -ENOENT;
-	return pfm_reg_is_clock(reg->num) && !reg->event->attr.sample_period &&
+	return pfm_event_is_clock(reg->event) && !reg->event->attr.sample_period &&
 	       pfm_reg_wraps(reg);
 }
 
@@ -466,14 +465,24 @@ static int pfm_pmds_rebuild(struct pfm_context *ctx, struct pfarg_pmd *vec, int 
 	return 0;
 }
 
+static bool pfm_pmd_has_period(const struct pfarg_pmd *arg)
+{
+	return pfm_period(arg->reg_value) != PFM_NO_PERIOD ||
+	       pfm_period(arg->reg_long_reset) != PFM_NO_PERIOD ||
+	       pfm_period(arg->reg_short_reset) != PFM_NO_PERIOD;
+}
+
 /* Nobody would ever hear of an overflow: the PMU of this one has no interrupts. */
 static bool pfm_pmd_is_mute(const struct pfm_set *set, const struct pfarg_pmd *arg)
 {
 	const struct pfm_reg *reg = set->regs[arg->reg_num];
-	u32 flags = arg->reg_flags & (PFM_REGFL_OVFL_NOTIFY | PFM_REGFL_RANDOM);
 
-	return reg && reg->event && !pfm_reg_is_clock(arg->reg_num) &&
-	       !reg->event->attr.sample_period && (flags || arg->reg_ovfl_switch_cnt);
+	if (!reg || !reg->event || reg->event->attr.sample_period ||
+	    pfm_event_is_clock(reg->event))
+		return false;
+	if (arg->reg_flags & (PFM_REGFL_OVFL_NOTIFY | PFM_REGFL_RANDOM))
+		return true;
+	return arg->reg_ovfl_switch_cnt || (set->ctx->smpl && pfm_pmd_has_period(arg));
 }
 
 static int pfm_pmds_write_some(struct pfm_context *ctx, struct pfarg_pmd *vec, int n)

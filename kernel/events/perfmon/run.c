@@ -240,7 +240,6 @@ static void pfm_step_masked(struct pfm_context *ctx, unsigned long pend)
 {
 	pfm_pause(ctx);
 	WRITE_ONCE(ctx->state, PFM_MASKED);
-	ctx->can_restart++;
 	ctx->deferred = pend & BIT(PFM_PEND_SWITCH);
 	if (pend & BIT(PFM_PEND_NOTIFY))
 		pfm_notify(ctx);
@@ -576,8 +575,6 @@ static void pfm_restart_event(struct perf_event *event, struct perf_cpu_context 
 
 	ctx->busy++;
 	barrier();
-	if (ctx->can_restart)
-		ctx->can_restart--;
 	if (ctx->smpl)
 		pfm_smpl_restart(ctx->smpl);
 	if (ctx->state == PFM_MASKED)

@@ -231,6 +231,6 @@ int pfm_smpl_mmap(struct pfm_smpl *smpl, struct vm_area_struct *vma)
 	if (vma->vm_pgoff || vma_pages(vma) > smpl->pages)
 		return -EINVAL;
 
-	vm_flags_mod(vma, VM_DONTEXPAND | VM_DONTDUMP, VM_MAYWRITE);
+	vm_flags_mod(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP, VM_MAYWRITE);
 	return remap_vmalloc_range(vma, smpl->buf, 0);
 }

@@ -225,14 +225,6 @@ static int pfm_vec_call(struct pfm_context *ctx, const struct pfm_vec *call,
 	return ret ?: call->func(ctx, vec, n);
 }
 
-/* What is larger than the stack's part comes from the heap, up to a limit. */
-static void *pfm_vec_alloc(size_t size, size_t used)
-{
-	if (size > READ_ONCE(pfm_arg_mem_max))
-		return ERR_PTR(-E2BIG);
-	return kmalloc(used, GFP_KERNEL) ?: ERR_PTR(-ENOMEM);
-}
-
 static int pfm_vec(int fd, void __user *uvec, int n, const struct pfm_vec *call)
 {
 	/* Zeroing it would cost more than the rest of a short call. */
@@ -250,10 +242,12 @@ static int pfm_vec(int fd, void __user *uvec, int n, const struct pfm_vec *call)
 		return 0;
 
 	size = n * call->size;
+	if (size > READ_ONCE(pfm_arg_mem_max))
+		return -E2BIG;
 	if (size > sizeof(stack))
-		vec = pfm_vec_alloc(size, size);
-	if (IS_ERR(vec))
-		return PTR_ERR(vec);
+		vec = kmalloc(size, GFP_KERNEL);
+	if (!vec)
+		return -ENOMEM;
 
 	ret = -EFAULT;
 	if (!copy_from_user(vec, uvec, size)) {
@@ -364,10 +358,12 @@ SYSCALL_DEFINE3(pfm_read_pmds, int, fd, struct pfarg_pmd __user *, vec, int, n)
 	if (!n)
 		return 0;
 
+	if (n * sizeof(*vec) > READ_ONCE(pfm_arg_mem_max))
+		return -E2BIG;
 	if (n > ARRAY_SIZE(stack))
-		vals = pfm_vec_alloc(n * sizeof(*vec), n * sizeof(*vals));
-	if (IS_ERR(vals))
-		return PTR_ERR(vals);
+		vals = kmalloc_array(n, sizeof(*vals), GFP_KERNEL);
+	if (!vals)
+		return -ENOMEM;
 	ret = pfm_vals_get(vals, vec, n) ?: pfm_vals_read(pfm_ctx(f), vals, vec, n);
 	if (vals != stack)
 		kfree(vals);

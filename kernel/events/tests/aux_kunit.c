@@ -733,6 +733,53 @@ static void start_before_the_disabling_is_none(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, record[4], 1);
 }
 
+/* Nor is it a second stop, when it finds that there is no room. */
+static void stop_is_counted_once(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+	const u64 *record;
+
+	ask_for_gaps(test, aux);
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	perf_aux_output_flag(&aux->handle, PERF_AUX_FLAG_TRUNCATED);
+	aux_end(aux, aux->handle.size);
+	KUNIT_ASSERT_NOT_NULL(test, next_record(aux, PERF_RECORD_AUX, 32));
+	test_time += 10;
+	KUNIT_ASSERT_NULL(test, aux_begin(aux));
+	settle(aux);
+	aux->event.pending_disable = 0;
+	aux_set_tail(aux, AUX_SIZE - 1);
+	test_time += 990;
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux_end(aux, 0);
+	record = next_record(aux, PERF_RECORD_AUX_LOST, 48);
+	KUNIT_ASSERT_NOT_NULL(test, record);
+	KUNIT_EXPECT_EQ(test, record[3] - record[2], 1000);
+	KUNIT_EXPECT_EQ(test, record[4], 1);
+}
+
+/* A stop that is not of the area comes first: it is disabled, and finds no room. */
+static void stop_beside_another_disabling_is_counted(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+	const u64 *record;
+
+	ask_for_gaps(test, aux);
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux_end(aux, aux->handle.size);
+	KUNIT_ASSERT_NOT_NULL(test, next_record(aux, PERF_RECORD_AUX, 32));
+	aux->event.pending_disable = 1;
+	KUNIT_ASSERT_NULL(test, aux_begin(aux));
+	settle(aux);
+	aux->event.pending_disable = 0;
+	aux_set_tail(aux, AUX_SIZE - 1);
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux_end(aux, 0);
+	record = next_record(aux, PERF_RECORD_AUX_LOST, 48);
+	KUNIT_ASSERT_NOT_NULL(test, record);
+	KUNIT_EXPECT_EQ(test, record[4], 1);
+}
+
 static void stop_that_finds_no_room_is_told_later(struct kunit *test)
 {
 	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
@@ -785,6 +832,8 @@ static struct kunit_case aux_cases[] = {
 	KUNIT_CASE(stop_is_told_when_it_goes_on),
 	KUNIT_CASE(stop_is_not_told_unless_asked_for),
 	KUNIT_CASE(start_before_the_disabling_is_none),
+	KUNIT_CASE(stop_is_counted_once),
+	KUNIT_CASE(stop_beside_another_disabling_is_counted),
 	KUNIT_CASE(stop_that_finds_no_room_is_told_later),
 	{}
 };

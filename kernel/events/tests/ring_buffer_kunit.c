@@ -814,6 +814,28 @@ static void first_loss_wakes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), before + 1);
 }
 
+/* Else nobody would wake for what is lost when it is full in the end. */
+static void first_loss_wakes_while_paused(struct kunit *test)
+{
+	struct ring_test *ring = ring_make(test, 1, PAGE_SIZE - 1, RING_BUFFER_WRITABLE);
+
+	KUNIT_ASSERT_EQ(test, ring_write(ring, ring->record, PAGE_SIZE - 8), 0);
+	rb_toggle_paused(ring->rb, true);
+	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, 64), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 1);
+	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, 64), -ENOSPC);
+	rb_toggle_paused(ring->rb, false);
+	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, 64), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 1);
+	KUNIT_EXPECT_EQ(test, local_read(&ring->rb->lost), 3);
+
+	/* One that overwrites is paused by its reader, who is there. */
+	ring = ring_make(test, 1, 0, 0);
+	rb_toggle_paused(ring->rb, true);
+	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, 64), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 0);
+}
+
 static void page_of_an_offset_is_the_one_it_names(struct kunit *test)
 {
 	struct ring_test *ring = ring_make_writable(test, 2);
@@ -876,6 +898,7 @@ static struct kunit_case ring_buffer_cases[] = {
 	KUNIT_CASE(wakeup_comes_beyond_the_watermark),
 	KUNIT_CASE(nested_writer_wakes_with_the_outermost),
 	KUNIT_CASE(first_loss_wakes),
+	KUNIT_CASE(first_loss_wakes_while_paused),
 	KUNIT_CASE(page_of_an_offset_is_the_one_it_names),
 	{}
 };

@@ -364,6 +364,12 @@ static inline unsigned int max_sample_rate(unsigned int rate)
 	unsigned int old = 0;
 	FILE *file;
 
+	/* Without a limit of time, which others may have left, the rate cannot be set. */
+	file = fopen("/proc/sys/kernel/perf_cpu_time_max_percent", "w");
+	if (file) {
+		fprintf(file, "25\n");
+		fclose(file);
+	}
 	file = fopen(path, "r+");
 	if (!file)
 		return 0;
@@ -371,8 +377,7 @@ static inline unsigned int max_sample_rate(unsigned int rate)
 		old = 0;
 	rewind(file);
 	fprintf(file, "%u\n", rate);
-	fclose(file);
-	return old;
+	return fclose(file) ? 0 : old;
 }
 
 /* Tests that were here before may have left a rate that throttles what is exact. */

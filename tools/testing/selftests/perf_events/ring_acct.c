@@ -344,6 +344,40 @@ TEST_F(ring_acct, moved_mapping_is_the_same_mapping)
 	EXPECT_EQ(0, vm_pin_kb());
 }
 
+/* madvise() may take away what keeps a mapping from a child. Then the child pays. */
+TEST_F(ring_acct, copy_that_a_child_gets_is_paid_by_it)
+{
+	size_t size = (self->big + 1) * page_size(), left = self->big - self->allowance;
+	long want = excess_kb(self->big, self->allowance);
+	struct helper helper;
+	struct ring ring;
+
+	ASSERT_EQ(0, become_user(self->uid, pages_bytes(left + 1)));
+	ASSERT_EQ(0, ring_map(&ring, open_fault_event(), self->big));
+	ASSERT_EQ(0, madvise(ring.page, size, MADV_DOFORK));
+	/* There is no way to refuse it, so no limit does. */
+	ASSERT_EQ(0, set_memlock(0));
+	if (helper_start(&helper)) {
+		if (vm_pin_kb() != want)
+			_exit(1);
+		helper_wait(&helper);
+		if (vm_pin_kb() != want || ring_head(&ring))
+			_exit(3);
+		if (munmap(ring.page, size) || vm_pin_kb())
+			_exit(4);
+		_exit(0);
+	}
+	ASSERT_EQ(0, helper_reached(&helper));
+	EXPECT_EQ(want, vm_pin_kb());
+	ASSERT_EQ(0, ring_unmap(&ring));
+	EXPECT_EQ(0, vm_pin_kb());
+	/* The allowance is that of the user, as long as anybody has the buffer. */
+	EXPECT_EQ(-EPERM, try_map(0));
+	ASSERT_EQ(0, helper_go_on(&helper));
+	EXPECT_EQ(0, helper_end(&helper));
+	EXPECT_EQ(0, try_map(1));
+}
+
 FIXTURE(ring_shared)
 {
 	size_t allowance;

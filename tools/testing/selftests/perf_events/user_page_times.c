@@ -139,6 +139,38 @@ TEST_F(times, siblings_of_a_disabled_leader_stand_still)
 }
 
 /* Enabled, the event may be on another CPU than its filter allows. */
+/* It is disabled in the midst of a switch, when its siblings still run. */
+TEST_F(times, siblings_of_a_leader_that_stops_itself_stand_still)
+{
+	struct perf_event_attr attr = user_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES);
+	struct page_value value;
+	__u64 now[3];
+	int leader;
+
+	attr.disabled = 1;
+	attr.sample_period = 1;
+	attr.exclude_kernel = 0;
+	leader = user_open(&attr, 0, -1, -1);
+	ASSERT_LE(0, leader);
+	attr = instructions_attr();
+	self->fd = user_open(&attr, 0, -1, leader);
+	ASSERT_LE(0, self->fd);
+	self->page = page_map(self->fd, 0);
+	ASSERT_NE(MAP_FAILED, self->page);
+
+	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_REFRESH, 1));
+	work(1000);
+	usleep(20000);
+	usleep(20000);
+	work(1000);
+	value = page_read(self->page);
+	ASSERT_EQ(sizeof(now), read(self->fd, now, sizeof(now)));
+	EXPECT_EQ(0, value.index);
+	EXPECT_EQ(now[1], value.enabled);
+	EXPECT_EQ(now[2], value.running);
+	EXPECT_FALSE(!!self->page->cap_user_time);
+}
+
 TEST_F(times, cpu_filter_withdraws_the_time)
 {
 	struct perf_event_attr attr = instructions_attr();

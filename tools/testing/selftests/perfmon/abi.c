@@ -83,6 +83,10 @@ TEST(format_must_be_known_and_its_argument_fit)
 	EXPECT_EQ(-EFAULT, pfm_create(&ctx, FMT, (void *)8, sizeof(arg)));
 	arg.buf_flags = 1;
 	EXPECT_EQ(-EINVAL, pfm_create(&ctx, FMT, &arg, sizeof(arg)));
+	arg = (struct pfm_dfl_smpl_arg) { .buf_size = 65536, .reserved1 = 1 };
+	EXPECT_EQ(-EINVAL, pfm_create(&ctx, FMT, &arg, sizeof(arg)));
+	arg = (struct pfm_dfl_smpl_arg) { .buf_size = 65536, .reserved2[5] = 1 };
+	EXPECT_EQ(-EINVAL, pfm_create(&ctx, FMT, &arg, sizeof(arg)));
 	arg = (struct pfm_dfl_smpl_arg) { .buf_size = sizeof(struct pfm_dfl_smpl_hdr) };
 	EXPECT_EQ(-EINVAL, pfm_create(&ctx, FMT, &arg, sizeof(arg)));
 	/* Nor one that the largest sample just does not fit into */
@@ -221,19 +225,34 @@ TEST(failed_create_leaves_no_descriptor)
 	EXPECT_EQ(before, open_files());
 }
 
+static void *thread_waits(void *arg)
+{
+	pthread_mutex_lock(arg);
+	return NULL;
+}
+
+/* A process of one thread takes no references of its files. */
 TEST(failed_calls_keep_no_reference)
 {
+	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 	long before = read_knob("task_sessions_count");
 	int fd = pfm_open(0);
+	pthread_t thread;
 
 	ASSERT_LE(0, fd);
+	pthread_mutex_lock(&mutex);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, thread_waits, &mutex));
 	ASSERT_EQ(0, pfm_load_self(fd));
 	EXPECT_EQ(before + 1, read_knob("task_sessions_count"));
 	EXPECT_EQ(-EFAULT, pfm_load(fd, (void *)8));
 	EXPECT_EQ(-EFAULT, pfm_start(fd, (void *)8));
 	EXPECT_EQ(-EFAULT, vec_call(2, fd, (void *)8, 1));
+	EXPECT_EQ(-E2BIG, vec_call(3, fd, NULL, 1000));
+	EXPECT_EQ(-EINVAL, pfm_start_set(fd, 7));
 	close(fd);
 	EXPECT_EQ(before, read_knob("task_sessions_count"));
+	pthread_mutex_unlock(&mutex);
+	pthread_join(thread, NULL);
 }
 
 TEST(calls_on_an_unloaded_context)
@@ -277,7 +296,13 @@ TEST(reserved_fields_of_load_and_start_are_refused)
 
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-EINVAL, pfm_load(fd, &load));
+	load = (struct pfarg_load) { .load_pid = getpid(), .reserved1 = 1 };
+	EXPECT_EQ(-EINVAL, pfm_load(fd, &load));
 	ASSERT_EQ(0, pfm_load_self(fd));
+	EXPECT_EQ(-EINVAL, pfm_start(fd, &start));
+	start = (struct pfarg_start) { .reserved1 = 1 };
+	EXPECT_EQ(-EINVAL, pfm_start(fd, &start));
+	start = (struct pfarg_start) { .reserved2 = 1 };
 	EXPECT_EQ(-EINVAL, pfm_start(fd, &start));
 	close(fd);
 }
@@ -422,6 +447,11 @@ TEST(elements_before_the_bad_one_are_applied)
 		{ .reg_num = SW(MAX), .reg_value = 3 },
 		{ .reg_num = SW(CONTEXT_SWITCHES), .reg_value = 4 },
 	};
+	struct pfarg_pmc pmc[3] = {
+		{ .reg_num = SW(PAGE_FAULTS) }, { .reg_num = SW(MAX) },
+		{ .reg_num = SW(PAGE_FAULTS), .reg_set = 9 },
+	};
+	struct pfarg_pmd nowhere = { .reg_num = SW(PAGE_FAULTS), .reg_set = 9 };
 	int fd = pfm_open(0);
 
 	ASSERT_LE(0, fd);
@@ -430,6 +460,13 @@ TEST(elements_before_the_bad_one_are_applied)
 	EXPECT_EQ(0, pmd[1].reg_flags);
 	EXPECT_EQ(PFM_REGFL_RETFL_NOTAVAIL, pmd[2].reg_flags);
 	EXPECT_EQ(0, pmd[3].reg_flags);
+	EXPECT_EQ(-EINVAL, pfm_write_pmcs(fd, pmc, 3));
+	EXPECT_EQ(0, pmc[0].reg_flags);
+	EXPECT_EQ(PFM_REGFL_RETFL_NOTAVAIL, pmc[1].reg_flags);
+	EXPECT_EQ(-EINVAL, pfm_write_pmcs(fd, &pmc[2], 1));
+	EXPECT_EQ(PFM_REGFL_RETFL_NOSET, pmc[2].reg_flags);
+	EXPECT_EQ(-EINVAL, pfm_write_pmds(fd, &nowhere, 1));
+	EXPECT_EQ(PFM_REGFL_RETFL_NOSET, nowhere.reg_flags);
 	EXPECT_EQ(1, pfm_value(fd, 0, SW(PAGE_FAULTS)));
 	EXPECT_EQ(2, pfm_value(fd, 0, SW(CPU_MIGRATIONS)));
 	EXPECT_EQ(-EINVAL, pfm_read_pmds(fd, &pmd[3], 1));

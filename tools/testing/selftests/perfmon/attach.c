@@ -439,10 +439,11 @@ TEST(offline_cpu_ends_the_context)
 	ASSERT_EQ(0, pfm_load_tid(fd, 1, 0));
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 	ASSERT_EQ(0, write_file("/sys/devices/system/cpu/cpu1/online", "0"));
-	EXPECT_EQ(-EINVAL, pfm_stop(fd));
+	/* First of all: a call would unload it, and tell. */
 	ASSERT_EQ((ssize_t)sizeof(msg), read(fd, &msg, sizeof(msg)));
 	EXPECT_EQ(PFM_MSG_END, msg.type);
 	EXPECT_EQ(0, pfm_msg(fd).type);
+	EXPECT_EQ(-EINVAL, pfm_stop(fd));
 	EXPECT_EQ(-ENODEV, pfm_load_tid(fd, 1, 0));
 	ASSERT_EQ(0, write_file("/sys/devices/system/cpu/cpu1/online", "1"));
 	EXPECT_EQ(0, pfm_load_tid(fd, 1, 0));
@@ -480,6 +481,67 @@ TEST(exit_ends_the_context)
 	close(fd);
 }
 
+/* Its perf event is more for the exit to do. */
+static void child_exits(struct shared *shared)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr),
+		.config = PERF_COUNT_SW_TASK_CLOCK,
+	};
+
+	volatile unsigned int spin;
+
+	syscall(__NR_perf_event_open, &attr, 0, -1, -1, 0);
+	shared->tid = getpid();
+	while (!shared->go)
+		;
+	for (spin = shared->go; spin; spin--)
+		;
+}
+
+/* A context that was loaded in time hears of the end, or nobody would ever tell. */
+TEST(loading_races_with_the_exit)
+{
+	long before = read_knob("task_sessions_count");
+	struct shared *shared = shared_map();
+	__u64 end = now_ns(CLOCK_MONOTONIC) + 1000 * NSEC_PER_MSEC;
+	unsigned int loaded = 0, refused = 0;
+	struct pollfd p;
+	pid_t pid;
+	long ret;
+	int fd;
+
+	fd = open_faults(PFM_FL_REMOTE);
+	ASSERT_LE(0, fd);
+	p = (struct pollfd) { .fd = fd, .events = POLLIN };
+	while (now_ns(CLOCK_MONOTONIC) < end) {
+		shared->go = 0;
+		shared->tid = 0;
+		pid = child_run(child_exits, shared);
+		while (!shared->tid)
+			sched_yield();
+		shared->go = 1 + rand() % 20000;
+		ret = pfm_load_tid(fd, pid, 0);
+		if (!ret) {
+			loaded++;
+			ASSERT_EQ(1, poll(&p, 1, 5000)) {
+				TH_LOG("after %u loads", loaded);
+			}
+			EXPECT_EQ(PFM_MSG_END, pfm_msg(fd).type);
+		} else {
+			refused++;
+			EXPECT_TRUE(ret == -EBUSY || ret == -ESRCH) {
+				TH_LOG("%ld", ret);
+			}
+		}
+		EXPECT_EQ(-EINVAL, pfm_stop(fd));
+		waitpid(pid, NULL, 0);
+	}
+	TH_LOG("%u loaded, %u refused", loaded, refused);
+	close(fd);
+	EXPECT_EQ(before, read_knob("task_sessions_count"));
+}
+
 static void *thread_self(void *arg)
 {
 	int fd = *(int *)arg;
@@ -500,11 +562,12 @@ TEST(self_monitoring_thread_gets_no_end_message)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, thread_self, &fd));
 	ASSERT_EQ(0, pthread_join(thread, &ret));
 	EXPECT_EQ(NULL, ret);
-	/* join() returns before the exit is complete. */
-	while (pfm_load_self(fd) == -EBUSY)
+	/* join() returns before the exit is complete. Loading would forget messages. */
+	while (pfm_stop(fd) != -EINVAL)
 		usleep(1000);
-	EXPECT_EQ(0, pfm_unload(fd));
 	EXPECT_EQ(0, pfm_msg(fd).type);
+	EXPECT_EQ(0, pfm_load_self(fd));
+	EXPECT_EQ(0, pfm_unload(fd));
 	close(fd);
 }
 
@@ -603,6 +666,8 @@ static int exec_setuid(const char *path)
 		ret = 5;
 	if (!ret && pfm_load_tid(fd, pid, 0) != -EPERM)
 		ret = 6;
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
 	return ret;
 }
 
@@ -615,7 +680,6 @@ TEST(setuid_exec_ends_the_context)
 		SKIP(return, "no /bin/busybox to execute");
 	ASSERT_EQ(0, system("cp /bin/busybox /tmp/sleep && chmod 4755 /tmp/sleep"));
 	ret = AS_NOBODY(exec_setuid(path));
-	system("killall sleep 2>/dev/null");
 	unlink(path);
 	EXPECT_EQ(0, ret);
 }

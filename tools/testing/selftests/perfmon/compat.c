@@ -85,6 +85,16 @@ TEST_F(program_32, gets_the_same_errors)
 	run(_metadata, self->path, "errors");
 }
 
+TEST_F(program_32, is_refused_what_others_are)
+{
+	run(_metadata, self->path, "refuse");
+}
+
+TEST_F(program_32, monitors_its_child)
+{
+	run(_metadata, self->path, "attach");
+}
+
 /* Of a program of 64 bits: the entry takes the lower halves. */
 struct area32 {
 	struct pfarg_ctx ctx;

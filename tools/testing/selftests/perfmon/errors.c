@@ -393,6 +393,62 @@ TEST_F(knob, shortest_timeout_has_a_floor)
 	close(fd);
 }
 
+TEST_F(knob, vector_is_limited_whatever_its_length)
+{
+	struct pfarg_pmd pmd[6] = { };
+	struct pfarg_pmc pmc[22] = { };
+	int fd = pfm_open(0), i;
+
+	ASSERT_LE(0, fd);
+	for (i = 0; i < 6; i++)
+		pmd[i].reg_num = FAULTS;
+	for (i = 0; i < 22; i++)
+		pmc[i].reg_num = FAULTS;
+	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/perfmon/arg_mem_max", "1024"));
+	EXPECT_EQ(-EINVAL, write_file(self->knob.path, "1023"));
+	EXPECT_EQ(-EINVAL, write_file(self->knob.path, "65537"));
+	EXPECT_EQ(0, pfm_write_pmds(fd, pmd, 5));
+	EXPECT_EQ(-E2BIG, pfm_write_pmds(fd, pmd, 6));
+	EXPECT_EQ(0, pfm_read_pmds(fd, pmd, 5));
+	EXPECT_EQ(-E2BIG, pfm_read_pmds(fd, pmd, 6));
+	EXPECT_EQ(0, pfm_write_pmcs(fd, pmc, 21));
+	EXPECT_EQ(-E2BIG, pfm_write_pmcs(fd, pmc, 22));
+	close(fd);
+}
+
+TEST_F(knob, buffers_of_all_have_a_limit)
+{
+	struct pfm_dfl_smpl_arg arg = { .buf_size = 65536 };
+	struct pfarg_ctx ctx = { };
+	int fd, other;
+
+	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/perfmon/smpl_buffer_mem_max", "131072"));
+	EXPECT_EQ(-EINVAL, write_file(self->knob.path, "1"));
+	fd = pfm_create(&ctx, "default", &arg, sizeof(arg));
+	ASSERT_LE(0, fd);
+	other = pfm_create(&ctx, "default", &arg, sizeof(arg));
+	ASSERT_LE(0, other);
+	EXPECT_EQ(-ENOMEM, pfm_create(&ctx, "default", &arg, sizeof(arg)));
+	close(other);
+	other = pfm_create(&ctx, "default", &arg, sizeof(arg));
+	EXPECT_LE(0, other);
+	close(other);
+	close(fd);
+}
+
+TEST(directory_tells_what_there_is)
+{
+	char text[256];
+
+	ASSERT_EQ(0, read_file("/sys/kernel/perfmon/version", text, sizeof(text)));
+	EXPECT_TRUE(strchr(text, '.') && strchr(text, '\n'));
+	ASSERT_EQ(0, read_file("/sys/kernel/perfmon/pmu_desc/model", text, sizeof(text)));
+	EXPECT_LT(1, strlen(text));
+	ASSERT_EQ(0, read_file("/sys/kernel/perfmon/formats/default/version", text,
+			       sizeof(text)));
+	EXPECT_TRUE(strchr(text, '.') && strchr(text, '\n'));
+}
+
 static void nothing(int signal)
 {
 }

@@ -364,6 +364,38 @@ TEST_F(ovfl, periods_of_one_nanosecond_leave_the_task_its_time)
 	EXPECT_LT(with_perf / 4, with_us);
 }
 
+/* The same events, of the PMU for software and by control registers */
+TEST(clocks_chosen_by_a_control_register_are_clocks_too)
+{
+	struct pfarg_ctx ctx = { .ctx_pmu_type = PERF_TYPE_SOFTWARE };
+	struct pfm_dfl_smpl_arg arg = { .buf_size = 65536 };
+	struct pfarg_pmd pmd = { .reg_value = -20000ULL, .reg_short_reset = -1ULL };
+	unsigned long with_perf, with_us;
+	struct pfarg_pmc pmc = { };
+	int fd, perf, i;
+
+	for (i = 0; i < 2; i++) {
+		pmc.reg_value = i ? PERF_COUNT_SW_TASK_CLOCK : PERF_COUNT_SW_CPU_CLOCK;
+		perf = open_clock(pmc.reg_value);
+		ASSERT_LE(0, perf);
+		with_perf = loops_in(100 * NSEC_PER_MSEC);
+		close(perf);
+
+		fd = i ? pfm_create(&ctx, "default", &arg, sizeof(arg)) :
+			 pfm_create(&ctx, NULL, NULL, 0);
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, pfm_write_pmcs(fd, &pmc, 1));
+		ASSERT_EQ(0, pfm_write_pmds(fd, &pmd, 1));
+		ASSERT_EQ(0, pfm_load_self(fd));
+		ASSERT_EQ(0, pfm_start(fd, NULL));
+		with_us = loops_in(100 * NSEC_PER_MSEC);
+		ASSERT_EQ(0, pfm_stop(fd));
+		TH_LOG("%lu loops beside perf's own clock, %lu here", with_perf, with_us);
+		EXPECT_LT(with_perf / 4, with_us);
+		close(fd);
+	}
+}
+
 static volatile sig_atomic_t sigio;
 
 static void on_sigio(int sig)

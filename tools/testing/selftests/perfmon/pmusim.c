@@ -828,8 +828,13 @@ TEST_F(caps, without_interrupts_there_are_only_counts_while_loaded_too)
 
 TEST_F(caps, without_interrupts_there_are_no_samples)
 {
+	struct pfarg_pmd bad[3] = {
+		{ .reg_value = -100ULL },
+		{ .reg_short_reset = -100ULL },
+		{ .reg_long_reset = -100ULL },
+	};
 	const struct pfm_dfl_smpl_hdr *hdr;
-	int fd;
+	int fd, i;
 
 	ASSERT_EQ(0, sim_cap("+no_interrupt"));
 	fd = sampling_open(&hdr, 0);
@@ -839,6 +844,13 @@ TEST_F(caps, without_interrupts_there_are_no_samples)
 	EXPECT_EQ(-EINVAL, pfm_load_self(fd));
 	ASSERT_EQ(0, pfm_set_pmd(fd, 0, 0, 100));
 	EXPECT_EQ(0, pfm_load_self(fd));
+	/* Nor while it is loaded, whichever of its values it is that could wrap */
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(-EINVAL, pfm_write_pmds(fd, &bad[i], 1));
+		EXPECT_EQ(PFM_REGFL_RETFL_EINVAL, bad[i].reg_flags);
+	}
+	EXPECT_EQ(100, pfm_value(fd, 0, 0));
+	EXPECT_EQ(0, pfm_set_pmd(fd, 0, 0, 101));
 	sampling_close(fd, hdr);
 }
 

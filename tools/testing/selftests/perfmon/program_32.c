@@ -378,6 +378,155 @@ static void errors(void)
 	CHECK(pfm_unload(fd) == -EBADF);
 }
 
+static long set_pmd(int fd, int num, __u64 value)
+{
+	struct pfarg_pmd pmd = { .reg_num = num, .reg_value = value };
+
+	return pfm_write_pmds(fd, &pmd, 1);
+}
+
+static long load_tid(int fd, int tid)
+{
+	struct pfarg_load load = { .load_pid = tid };
+
+	return pfm_load(fd, &load);
+}
+
+static long open_flags(unsigned int flags)
+{
+	struct pfarg_ctx ctx = { .ctx_flags = flags };
+
+	return pfm_create(&ctx, NULL, NULL, 0);
+}
+
+/* What depends on states, on values, and on the formats of sets and registers */
+static void refuse(void)
+{
+	struct pfm_dfl_smpl_arg arg = { .buf_size = sizeof(struct pfm_dfl_smpl_hdr) };
+	struct pfarg_setdesc desc = {
+		.set_id = 1, .set_flags = PFM_SETFL_TIME_SWITCH | PFM_SETFL_OVFL_SWITCH,
+		.set_timeout = 1,
+	};
+	struct pfarg_pmd pmd[3] = {
+		{ .reg_num = FAULTS, .reg_value = 1,
+		  .reg_smpl_pmds[WORD(SWITCHES + 1)] = BIT_OF(SWITCHES + 1) },
+		{ .reg_num = SWITCHES, .reg_value = BIG },
+		{ .reg_num = 255 },
+	};
+	struct pfarg_load load = { .load_pid = 1000000 };
+	struct pfarg_ctx ctx = { };
+	int fd, other;
+
+	CHECK(open_flags(PFM_FL_NOTIFY_BLOCK | PFM_FL_SYSTEM_WIDE) == -EINVAL);
+	CHECK(pfm_create(&ctx, "nonesuch", &arg, sizeof(arg)) == -EINVAL);
+	CHECK(pfm_create(&ctx, "default", &arg, sizeof(arg) - 1) == -EINVAL);
+	CHECK(pfm_create(&ctx, "default", &arg, sizeof(arg)) == -EINVAL);
+	fd = open_flags(PFM_FL_NOTIFY_BLOCK);
+	CHECK(pfm_load_self(fd) == -EINVAL);
+	CHECK(!close(fd));
+	fd = open_flags(PFM_FL_SYSTEM_WIDE);
+	CHECK(pfm_load(fd, &load) == -EINVAL);
+	CHECK(!close(fd));
+
+	fd = pfm_open();
+	other = pfm_open();
+	CHECK(load_tid(fd, 0x7fffffff) == -ESRCH);
+	CHECK(load_tid(fd, 2) == -EPERM);
+	load = (struct pfarg_load) { .load_pid = gettid(), .load_set = 9 };
+	CHECK(pfm_load(fd, &load) == -EINVAL);
+	CHECK(!pfm_load_self(fd));
+	CHECK(pfm_load_self(other) == -EEXIST);
+	CHECK(!pfm_unload(fd));
+	CHECK(!pfm_load_self(other));
+	CHECK(!close(other));
+
+	CHECK(pfm_create_evtsets(fd, &desc, 1) == -EINVAL);
+	desc.set_flags = PFM_SETFL_TIME_SWITCH;
+	CHECK(!pfm_create_evtsets(fd, &desc, 1));
+	CHECK(desc.set_timeout >= 10000);
+	desc.set_timeout = 0;
+	CHECK(pfm_create_evtsets(fd, &desc, 1) == -EINVAL);
+	CHECK(pfm_write_pmds(fd, pmd, 3) == -EINVAL);
+	CHECK(!pmd[0].reg_flags && !pmd[1].reg_flags);
+	CHECK(pmd[2].reg_flags == PFM_REGFL_RETFL_NOTAVAIL);
+	CHECK(pfm_pmd(fd, 0, FAULTS).reg_value == 1);
+	CHECK(pfm_pmd(fd, 0, SWITCHES).reg_value == BIG);
+	CHECK(!pfm_pmd(fd, 0, SWITCHES + 1).reg_value);
+	pmd[0] = (struct pfarg_pmd) { .reg_num = SWITCHES + 2 };
+	CHECK(pfm_read_pmds(fd, pmd, 1) == -EINVAL);
+	CHECK(pmd[0].reg_flags == PFM_REGFL_RETFL_EINVAL);
+	CHECK(!close(fd));
+}
+
+static void child_stops_and_touches(void)
+{
+	my_syscall4(__NR_ptrace, 0 /* PTRACE_TRACEME */, 0, 0, 0);
+	rehearse();
+	kill(getpid(), SIGSTOP);
+	touch(5);
+	kill(getpid(), SIGSTOP);
+	touch(7);
+	kill(getpid(), SIGSTOP);
+	exit(0);
+}
+
+static long cont(int pid)
+{
+	int status;
+
+	if (my_syscall4(__NR_ptrace, 7 /* PTRACE_CONT */, pid, 0, 0))
+		return -1;
+	return waitpid(pid, &status, 0) == pid ? 0 : -1;
+}
+
+static void attach(void)
+{
+	int fd = pfm_open(), status, pid;
+	struct pfarg_ctx ctx = { };
+
+	pid = fork();
+	if (!pid)
+		child_stops_and_touches();
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(!set_pmd(fd, FAULTS, BIG));
+	CHECK(!load_tid(fd, pid));
+	CHECK(!pfm_start(fd, NULL));
+	CHECK(!cont(pid));
+	CHECK(!pfm_stop(fd));
+	CHECK(pfm_pmd(fd, 0, FAULTS).reg_value == BIG + 5);
+	CHECK(!cont(pid));
+	CHECK(pfm_pmd(fd, 0, FAULTS).reg_value == BIG + 5);
+	CHECK(!pfm_unload(fd));
+	kill(pid, SIGKILL);
+	CHECK(waitpid(pid, &status, 0) == pid);
+
+	/* The values go on elsewhere. */
+	rehearse();
+	CHECK(!pfm_load_self(fd));
+	CHECK(!pfm_start(fd, NULL));
+	touch(3);
+	CHECK(!pfm_stop(fd));
+	CHECK(pfm_pmd(fd, 0, FAULTS).reg_value == BIG + 8);
+	CHECK(!close(fd));
+
+	/* One that is not stopped */
+	fd = pfm_create(&ctx, NULL, NULL, 0);
+	pid = fork();
+	if (!pid) {
+		for (;;)
+			my_syscall0(__NR_sched_yield);
+	}
+	CHECK(load_tid(fd, pid) == -ESRCH);
+	CHECK(!close(fd));
+	fd = open_flags(PFM_FL_REMOTE);
+	CHECK(!load_tid(fd, pid));
+	CHECK(!pfm_start(fd, NULL));
+	CHECK(!pfm_stop(fd));
+	CHECK(!close(fd));
+	kill(pid, SIGKILL);
+	CHECK(waitpid(pid, &status, 0) == pid);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -387,6 +536,8 @@ static const struct {
 	{ "messages", messages },
 	{ "samples", samples },
 	{ "errors", errors },
+	{ "refuse", refuse },
+	{ "attach", attach },
 };
 
 int main(int argc, char **argv)

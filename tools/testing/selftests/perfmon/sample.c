@@ -288,9 +288,42 @@ TEST_F(smpl, mapping_outlives_the_descriptor)
 	ASSERT_EQ(0, pfm_load_self(self->fd));
 	ASSERT_EQ(0, pfm_start(self->fd, NULL));
 	pages_touch(&self->pages, 50);
-	munmap(self->pages.mem, 0);
 	ASSERT_EQ(0, pfm_unload(self->fd));
+	ASSERT_EQ(0, close(self->fd));
+	self->fd = -1;
 	EXPECT_EQ(5, self->hdr->hdr_count);
+}
+
+/* Like another descriptor: the context goes with the last of them. */
+TEST_F(smpl, mapping_keeps_the_context)
+{
+	long tasks = read_knob("task_sessions_count"), mem = read_knob("smpl_buffer_mem_cur");
+
+	ASSERT_EQ(0, pfm_load_self(self->fd));
+	ASSERT_EQ(0, pfm_start(self->fd, NULL));
+	ASSERT_EQ(0, close(self->fd));
+	self->fd = -1;
+	pages_touch(&self->pages, 50);
+	EXPECT_EQ(5, self->hdr->hdr_count);
+	EXPECT_EQ(tasks + 1, read_knob("task_sessions_count"));
+	ASSERT_EQ(0, munmap((void *)self->hdr, BUF_SIZE));
+	self->hdr = NULL;
+	EXPECT_EQ(tasks, read_knob("task_sessions_count"));
+	EXPECT_GT(mem, read_knob("smpl_buffer_mem_cur"));
+}
+
+TEST_F(smpl, child_does_not_get_the_mapping)
+{
+	unsigned char present;
+	int status;
+	pid_t pid;
+
+	ASSERT_EQ(0, mincore((void *)self->hdr, 1, &present));
+	pid = fork();
+	if (!pid)
+		_exit(mincore((void *)self->hdr, 1, &present) && errno == ENOMEM ? 0 : 1);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
 }
 
 FIXTURE(clock)

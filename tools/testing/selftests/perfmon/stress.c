@@ -17,6 +17,7 @@
 #define NR_TARGETS	3
 
 #define CPU1_ONLINE	"/sys/devices/system/cpu/cpu1/online"
+#define STORM_BUF	16384
 #define SIM_DIR		"/sys/kernel/debug/pmusim"
 
 struct storm {
@@ -26,6 +27,7 @@ struct storm {
 	int fd[NR_FDS];
 	int bad;
 	unsigned long calls;
+	__u64 sum;
 };
 
 static void target_runs(struct shared *shared)
@@ -150,6 +152,54 @@ static void *tick_thread(void *arg)
 	return NULL;
 }
 
+static int storm_create(struct storm *storm, int i)
+{
+	struct pfm_dfl_smpl_arg arg = { .buf_size = STORM_BUF };
+	/* One of them has to stop its target, and is good for its own thread only. */
+	struct pfarg_ctx ctx = {
+		.ctx_flags = (i == 2 ? 0 : PFM_FL_REMOTE) |
+			     (i >= NR_TASK_FDS ? PFM_FL_SYSTEM_WIDE :
+			      i & 1 ? PFM_FL_NOTIFY_BLOCK : 0),
+		.ctx_pmu_type = storm->pmu_type,
+	};
+	int fd;
+
+	fd = i & 2 ? pfm_create(&ctx, "default", &arg, sizeof(arg)) :
+		     pfm_create(&ctx, NULL, NULL, 0);
+	if (fd >= 0)
+		fcntl(fd, F_SETFL, O_NONBLOCK);
+	return fd;
+}
+
+/* Contexts are closed in the midst of it, with and without a mapping. */
+static void *renew_thread(void *arg)
+{
+	const struct pfm_dfl_smpl_hdr *hdr;
+	struct storm *storm = arg;
+	unsigned int i;
+	int fd;
+
+	for (i = 0; !storm->stop; i = (i + 1) % NR_FDS) {
+		usleep(3000);
+		hdr = MAP_FAILED;
+		if (i & 2)
+			hdr = mmap(NULL, STORM_BUF, PROT_READ, MAP_SHARED, storm->fd[i], 0);
+		fd = storm_create(storm, i);
+		if (fd < 0) {
+			storm->bad = fd;
+			break;
+		}
+		/* Nobody sees the descriptor closed, or another one in its place. */
+		dup2(fd, storm->fd[i]);
+		close(fd);
+		if (hdr == MAP_FAILED)
+			continue;
+		storm->sum += *(volatile __u64 *)&hdr->hdr_count;
+		munmap((void *)hdr, STORM_BUF);
+	}
+	return NULL;
+}
+
 static void *hotplug_thread(void *arg)
 {
 	struct storm *storm = arg;
@@ -163,22 +213,20 @@ static void *hotplug_thread(void *arg)
 
 static void storm_open(struct storm *storm)
 {
-	struct pfm_dfl_smpl_arg arg = { .buf_size = 16384 };
 	int i;
 
-	for (i = 0; i < NR_FDS; i++) {
-		struct pfarg_ctx ctx = {
-			.ctx_flags = PFM_FL_REMOTE |
-				     (i >= NR_TASK_FDS ? PFM_FL_SYSTEM_WIDE :
-				      i & 1 ? PFM_FL_NOTIFY_BLOCK : 0),
-			.ctx_pmu_type = storm->pmu_type,
-		};
+	for (i = 0; i < NR_FDS; i++)
+		storm->fd[i] = storm_create(storm, i);
+}
 
-		storm->fd[i] = i & 2 ? pfm_create(&ctx, "default", &arg, sizeof(arg)) :
-				       pfm_create(&ctx, NULL, NULL, 0);
-		if (storm->fd[i] >= 0)
-			fcntl(storm->fd[i], F_SETFL, O_NONBLOCK);
-	}
+/* When its threads are gone, and tell whoever still looks at it. */
+static bool storm_unloaded(int fd)
+{
+	int tries = 5000;
+
+	while (pfm_stop(fd) != -EINVAL && tries--)
+		usleep(1000);
+	return tries >= 0;
 }
 
 FIXTURE(stress)
@@ -204,7 +252,7 @@ static void storm_run(struct __test_metadata *_metadata, struct storm *storm)
 {
 	__u64 end = now_ns(CLOCK_MONOTONIC) + storm_seconds() * 1000 * NSEC_PER_MSEC;
 	long before = read_knob("task_sessions_count"), cpus = read_knob("sys_sessions_count");
-	pthread_t thread[NR_THREADS + 2];
+	pthread_t thread[NR_THREADS + 3];
 	int i, n = NR_THREADS;
 
 	/* The first generation has no descriptor of a context, so closing is final. */
@@ -215,6 +263,7 @@ static void storm_run(struct __test_metadata *_metadata, struct storm *storm)
 		ASSERT_LE(0, storm->fd[i]);
 	for (i = 0; i < NR_THREADS; i++)
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, random_thread, storm));
+	ASSERT_EQ(0, pthread_create(&thread[n++], NULL, renew_thread, storm));
 	if (storm->pmu_type)
 		ASSERT_EQ(0, pthread_create(&thread[n++], NULL, tick_thread, storm));
 	if (!access(CPU1_ONLINE, W_OK))
@@ -232,6 +281,9 @@ static void storm_run(struct __test_metadata *_metadata, struct storm *storm)
 	write_file(CPU1_ONLINE, "1");
 	for (i = 0; i < NR_TARGETS; i++)
 		child_kill(storm->target[i]);
+	/* All threads are gone: nothing is left on them. */
+	for (i = 0; i < NR_TASK_FDS; i++)
+		EXPECT_TRUE(storm_unloaded(storm->fd[i])) TH_LOG("context %d", i);
 	for (i = 0; i < NR_FDS; i++)
 		close(storm->fd[i]);
 	EXPECT_EQ(0, storm->bad);
@@ -299,12 +351,46 @@ TEST_F_TIMEOUT(stress, cpus_come_and_go, 170)
 	EXPECT_EQ(before, read_knob("sys_sessions_count"));
 }
 
+/* What is longer than the stack has room for, and a context of a CPU */
+static long allocate_vectors(void)
+{
+	struct pfarg_setdesc desc[24];
+	struct pfarg_setinfo info[8];
+	struct pfarg_pmc pmc[30];
+	long ret;
+	int fd, i;
+
+	memset(desc, 0, sizeof(desc));
+	memset(info, 0, sizeof(info));
+	memset(pmc, 0, sizeof(pmc));
+	for (i = 0; i < 24; i++)
+		desc[i].set_id = i + 1;
+	for (i = 0; i < 8; i++)
+		info[i].set_id = i;
+	for (i = 0; i < 30; i++)
+		pmc[i].reg_num = PFM_SW_BASE + i % 7;
+	fd = pfm_open(PFM_FL_SYSTEM_WIDE | PFM_FL_REMOTE);
+	if (fd < 0)
+		return fd;
+	ret = pfm_create_evtsets(fd, desc, 24) ?:
+	      pfm_getinfo_evtsets(fd, info, 8) ?:
+	      pfm_write_pmcs(fd, pmc, 30) ?:
+	      pfm_set_pmd(fd, 0, SW(PAGE_FAULTS), 0) ?:
+	      pfm_load_tid(fd, 0, 0) ?:
+	      pfm_start(fd, NULL) ?:
+	      pfm_unload(fd) ?:
+	      pfm_delete_evtsets(fd, desc, 24);
+	close(fd);
+	return ret;
+}
+
 /* One of everything that allocates. Returns the first error. */
 static long allocate_everything(void)
 {
 	struct pfm_dfl_smpl_arg arg = { .buf_size = 16384 };
 	struct pfarg_pmd pmd[23];
 	struct pfarg_ctx ctx = { };
+	void *hdr;
 	long ret;
 	int fd, i;
 
@@ -314,6 +400,12 @@ static long allocate_everything(void)
 	fd = pfm_create(&ctx, "default", &arg, sizeof(arg));
 	if (fd < 0)
 		return fd;
+	hdr = mmap(NULL, arg.buf_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (hdr == MAP_FAILED) {
+		ret = -errno;
+		close(fd);
+		return ret;
+	}
 	ret = pfm_make_set(fd, 1, PFM_SETFL_TIME_SWITCH, 100000, 0) ?:
 	      pfm_write_pmds(fd, pmd, 23) ?:
 	      pfm_set_pmd(fd, 1, SW(PAGE_FAULTS), 0) ?:
@@ -323,10 +415,12 @@ static long allocate_everything(void)
 	      pfm_write_pmcs(fd, &(struct pfarg_pmc) { .reg_num = SW(PAGE_FAULTS),
 						       .reg_flags = PFM_REGFL_EXCL_KERNEL }, 1) ?:
 	      pfm_read_pmds(fd, pmd, 23) ?:
+	      pfm_restart(fd) ?:
 	      pfm_stop(fd) ?:
 	      pfm_unload(fd);
+	munmap(hdr, arg.buf_size);
 	close(fd);
-	return ret;
+	return ret ?: allocate_vectors();
 }
 
 /*
