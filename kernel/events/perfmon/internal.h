@@ -226,7 +226,8 @@ struct pfm_where {
  * @busy:	somebody on the target's CPU works on the context: an overflow
  *		of a higher context must only leave a note
  * @steps_tick:	the tick that @steps_ns is about
- * @steps_ns:	what pfm_step() has taken of it
+ * @steps_ns:	what pfm_step() has taken of it, but for @longest_ns
+ * @longest_ns:	the longest of these steps
  * @where:	of the overflow to be notified
  * @ovfl_set:	set of that overflow
  * @deferred:	the switch that a mask has put off
@@ -275,6 +276,7 @@ struct pfm_context {
 	int			busy;
 	unsigned long		steps_tick;
 	u64			steps_ns;
+	u64			longest_ns;
 	struct pfm_where	where;
 	struct pfm_set		*ovfl_set;
 	bool			deferred;

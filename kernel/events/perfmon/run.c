@@ -151,29 +151,32 @@ static void pfm_set_throttle(struct pfm_set *set)
 	perf_pmu_enable(pmu);
 }
 
-/* What pfm_step() may take of a tick, and what one step counts at most, in ns */
+/* What pfm_step() may take of a tick, in ns */
 #define PFM_STEPS_NS	(TICK_NSEC / 8)
-#define PFM_STEP_NS	(PFM_STEPS_NS / 16)
 
 /*
  * Perf bounds how many overflows a tick may have. What they leave to pfm_step()
  * takes longer than a handler does, and on a slow machine the time of the whole
  * tick: with an eighth of that gone, the next overflow throttles its event.
- * Interrupts and handlers come on top. A single step that took long waited for
- * a CPU that its hypervisor had taken away.
+ * Interrupts and handlers come on top. The longest step of a tick is not counted:
+ * it may have waited for a CPU that its hypervisor had taken away.
  */
 static void pfm_charge(struct pfm_context *ctx, u64 begin)
 {
 	struct pfm_set *set = ctx->active;
 	struct pmu *pmu = set->leader ? set->leader->pmu_ctx->pmu : NULL;
+	u64 step = local_clock() - begin;
 	unsigned long tick = jiffies;
 	unsigned int num;
 
 	if (ctx->steps_tick != tick) {
 		ctx->steps_tick = tick;
 		ctx->steps_ns = 0;
+		ctx->longest_ns = 0;
 	}
-	ctx->steps_ns += min_t(u64, local_clock() - begin, PFM_STEP_NS);
+	/* Of this one and of the longest so far, the longer waits. */
+	ctx->steps_ns += min(step, ctx->longest_ns);
+	ctx->longest_ns = max(step, ctx->longest_ns);
 	if (ctx->steps_ns < PFM_STEPS_NS || !pmu)
 		return;
 
