@@ -138,7 +138,6 @@ TEST_F(times, siblings_of_a_disabled_leader_stand_still)
 	EXPECT_LE(first[1], value.enabled);
 }
 
-/* Enabled, the event may be on another CPU than its filter allows. */
 /* It is disabled in the midst of a switch, when its siblings still run. */
 TEST_F(times, siblings_of_a_leader_that_stops_itself_stand_still)
 {
@@ -171,6 +170,7 @@ TEST_F(times, siblings_of_a_leader_that_stops_itself_stand_still)
 	EXPECT_FALSE(!!self->page->cap_user_time);
 }
 
+/* Enabled, the event may be on another CPU than its filter allows. */
 TEST_F(times, cpu_filter_withdraws_the_time)
 {
 	struct perf_event_attr attr = instructions_attr();

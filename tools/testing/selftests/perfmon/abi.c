@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 
+#include <glob.h>
 #include <limits.h>
 
 #include "../kselftest_harness.h"
@@ -67,6 +68,42 @@ TEST(unknown_pmu_is_no_device)
 	struct pfarg_ctx ctx = { .ctx_pmu_type = 0x7fffffff };
 
 	EXPECT_EQ(-ENODEV, pfm_create(&ctx, NULL, NULL, 0));
+}
+
+static bool type_is_told(unsigned int type)
+{
+	bool told = false;
+	char text[16];
+	glob_t files;
+	size_t i;
+
+	if (glob("/sys/bus/event_source/devices/*/type", 0, NULL, &files))
+		return false;
+	for (i = 0; i < files.gl_pathc; i++) {
+		if (!read_file(files.gl_pathv[i], text, sizeof(text)))
+			told |= strtoul(text, NULL, 0) == type;
+	}
+	globfree(&files);
+	return told;
+}
+
+/* The clocks have numbers of their own, and are to be named as software events. */
+TEST(pmus_that_nobody_tells_of_are_no_devices)
+{
+	struct pfarg_ctx ctx = { };
+	unsigned int type;
+	int fd;
+
+	for (type = PERF_TYPE_MAX; type < 64; type++) {
+		ctx.ctx_pmu_type = type;
+		fd = pfm_create(&ctx, NULL, NULL, 0);
+		if (type_is_told(type)) {
+			EXPECT_LE(0, fd);
+			close(fd);
+		} else {
+			EXPECT_EQ(-ENODEV, fd) TH_LOG("type %u", type);
+		}
+	}
 }
 
 TEST(format_must_be_known_and_its_argument_fit)
