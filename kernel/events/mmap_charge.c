@@ -74,7 +74,7 @@ struct perf_mmap_payer {
 };
 
 /* Add first and look then: two that charge at once must not both fit. */
-static int charge_mm(struct mm_struct *mm, unsigned long nr_pages)
+static int charge_mm(struct mm_struct *mm, unsigned long nr_pages, bool copy)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	unsigned long pinned;
@@ -83,7 +83,7 @@ static int charge_mm(struct mm_struct *mm, unsigned long nr_pages)
 		return 0;
 
 	pinned = atomic64_add_return(nr_pages, &mm->pinned_vm);
-	if (pinned > limit && perf_is_paranoid() && !capable(CAP_IPC_LOCK)) {
+	if (pinned > limit && !copy && perf_is_paranoid() && !capable(CAP_IPC_LOCK)) {
 		atomic64_sub(nr_pages, &mm->pinned_vm);
 		return -EPERM;
 	}
@@ -107,6 +107,57 @@ static unsigned long charge_user(struct user_struct *user, unsigned long nr_page
 	} while (!atomic_long_try_cmpxchg(&user->perf_mlock, &locked, locked + fit));
 
 	return fit;
+}
+
+static struct perf_mmap_payer *find_payer(struct perf_mmap_charge *charge,
+					  struct mm_struct *mm)
+{
+	struct perf_mmap_payer *payer;
+
+	lockdep_assert_held(&charge->lock);
+
+	list_for_each_entry(payer, &charge->mms, entry) {
+		if (payer->mm == mm)
+			return payer;
+	}
+	return NULL;
+}
+
+static int add_payer(struct perf_mmap_charge *charge, struct mm_struct *mm, bool copy)
+{
+	struct perf_mmap_payer *payer;
+	int ret;
+
+	lockdep_assert_held(&charge->lock);
+
+	payer = kmalloc(sizeof(*payer), GFP_KERNEL_ACCOUNT | (copy ? __GFP_NOFAIL : 0));
+	if (!payer)
+		return -ENOMEM;
+
+	ret = charge_mm(mm, charge->mm_pages, copy);
+	if (ret) {
+		kfree(payer);
+		return ret;
+	}
+
+	payer->mm = mm;
+	payer->nr = 1;
+	list_add(&payer->entry, &charge->mms);
+	return 0;
+}
+
+static int get_payer(struct perf_mmap_charge *charge, struct mm_struct *mm, bool copy)
+{
+	struct perf_mmap_payer *payer;
+
+	guard(mutex)(&charge->lock);
+
+	payer = find_payer(charge, mm);
+	if (!payer)
+		return add_payer(charge, mm, copy);
+
+	payer->nr++;
+	return 0;
 }
 
 /**
@@ -136,55 +187,12 @@ struct perf_mmap_charge *perf_mmap_charge_new(struct mm_struct *mm,
 	charge->user_pages = charge_user(charge->user, nr_pages);
 	charge->mm_pages = nr_pages - charge->user_pages;
 
-	ret = perf_mmap_charge_get(charge, mm);
+	ret = get_payer(charge, mm, false);
 	if (ret) {
 		perf_mmap_charge_free(charge);
 		return ERR_PTR(ret);
 	}
 	return charge;
-}
-
-static struct perf_mmap_payer *find_payer(struct perf_mmap_charge *charge,
-					  struct mm_struct *mm)
-{
-	struct perf_mmap_payer *payer;
-
-	lockdep_assert_held(&charge->lock);
-
-	list_for_each_entry(payer, &charge->mms, entry) {
-		if (payer->mm == mm)
-			return payer;
-	}
-	return NULL;
-}
-
-static void enlist_payer(struct perf_mmap_charge *charge, struct perf_mmap_payer *payer,
-			 struct mm_struct *mm)
-{
-	payer->mm = mm;
-	payer->nr = 1;
-	list_add(&payer->entry, &charge->mms);
-}
-
-static int add_payer(struct perf_mmap_charge *charge, struct mm_struct *mm)
-{
-	struct perf_mmap_payer *payer;
-	int ret;
-
-	lockdep_assert_held(&charge->lock);
-
-	payer = kmalloc(sizeof(*payer), GFP_KERNEL_ACCOUNT);
-	if (!payer)
-		return -ENOMEM;
-
-	ret = charge_mm(mm, charge->mm_pages);
-	if (ret) {
-		kfree(payer);
-		return ret;
-	}
-
-	enlist_payer(charge, payer, mm);
-	return 0;
 }
 
 /**
@@ -199,22 +207,13 @@ static int add_payer(struct perf_mmap_charge *charge, struct mm_struct *mm)
  */
 int perf_mmap_charge_get(struct perf_mmap_charge *charge, struct mm_struct *mm)
 {
-	struct perf_mmap_payer *payer;
-
-	guard(mutex)(&charge->lock);
-
-	payer = find_payer(charge, mm);
-	if (!payer)
-		return add_payer(charge, mm);
-
-	payer->nr++;
-	return 0;
+	return get_payer(charge, mm, false);
 }
 
 /**
  * perf_mmap_charge_copy - Charge an mm for the copy of a mapping
  * @charge:	of the buffer or of its AUX area
- * @mm:		mm of the copy: the one of the mapping, or that of a child
+ * @mm:		mm of the copy: that of the mapping, or that of a child
  *
  * The copy cannot be refused, so no limit counts. That of a child is charged all
  * the same: it has the memory when nobody else pays for it any more. As much as
@@ -224,19 +223,7 @@ int perf_mmap_charge_get(struct perf_mmap_charge *charge, struct mm_struct *mm)
  */
 void perf_mmap_charge_copy(struct perf_mmap_charge *charge, struct mm_struct *mm)
 {
-	struct perf_mmap_payer *payer;
-
-	guard(mutex)(&charge->lock);
-
-	payer = find_payer(charge, mm);
-	if (payer) {
-		payer->nr++;
-		return;
-	}
-
-	payer = kmalloc(sizeof(*payer), GFP_KERNEL_ACCOUNT | __GFP_NOFAIL);
-	atomic64_add(charge->mm_pages, &mm->pinned_vm);
-	enlist_payer(charge, payer, mm);
+	get_payer(charge, mm, true);
 }
 
 /**
