@@ -46,22 +46,6 @@
 #include "mmap_charge.h"
 
 /**
- * struct perf_mmap_charge - What a buffer, or its AUX area, costs
- * @user:	who pays @user_pages, referenced
- * @user_pages:	charged to @user, in pages
- * @mm_pages:	charged to each of @mms, in pages
- * @lock:	protects @mms
- * @mms:	the struct perf_mmap_payer that have a mapping
- */
-struct perf_mmap_charge {
-	struct user_struct	*user;
-	unsigned long		user_pages;
-	unsigned long		mm_pages;
-	struct mutex		lock;
-	struct list_head	mms;
-};
-
-/**
  * struct perf_mmap_payer - An mm that has mappings
  * @entry:	in perf_mmap_charge::mms
  * @mm:		not referenced, its mappings keep it
@@ -71,6 +55,24 @@ struct perf_mmap_payer {
 	struct list_head	entry;
 	struct mm_struct	*mm;
 	unsigned long		nr;
+};
+
+/**
+ * struct perf_mmap_charge - What a buffer, or its AUX area, costs
+ * @user:	who pays @user_pages, referenced
+ * @user_pages:	charged to @user, in pages
+ * @mm_pages:	charged to each of @mms, in pages
+ * @lock:	protects @mms
+ * @mms:	the struct perf_mmap_payer that have a mapping
+ * @first:	one of them if its mm is set; most buffers need no other
+ */
+struct perf_mmap_charge {
+	struct user_struct	*user;
+	unsigned long		user_pages;
+	unsigned long		mm_pages;
+	struct mutex		lock;
+	struct list_head	mms;
+	struct perf_mmap_payer	first;
 };
 
 /* Add first and look then: two that charge at once must not both fit. */
@@ -123,6 +125,22 @@ static struct perf_mmap_payer *find_payer(struct perf_mmap_charge *charge,
 	return NULL;
 }
 
+static struct perf_mmap_payer *alloc_payer(struct perf_mmap_charge *charge, gfp_t gfp)
+{
+	if (!charge->first.mm)
+		return &charge->first;
+
+	return kmalloc(sizeof(struct perf_mmap_payer), GFP_KERNEL_ACCOUNT | gfp);
+}
+
+static void free_payer(struct perf_mmap_charge *charge, struct perf_mmap_payer *payer)
+{
+	if (payer == &charge->first)
+		payer->mm = NULL;
+	else
+		kfree(payer);
+}
+
 static int add_payer(struct perf_mmap_charge *charge, struct mm_struct *mm, bool copy)
 {
 	struct perf_mmap_payer *payer;
@@ -130,13 +148,13 @@ static int add_payer(struct perf_mmap_charge *charge, struct mm_struct *mm, bool
 
 	lockdep_assert_held(&charge->lock);
 
-	payer = kmalloc(sizeof(*payer), GFP_KERNEL_ACCOUNT | (copy ? __GFP_NOFAIL : 0));
+	payer = alloc_payer(charge, copy ? __GFP_NOFAIL : 0);
 	if (!payer)
 		return -ENOMEM;
 
 	ret = charge_mm(mm, charge->mm_pages, copy);
 	if (ret) {
-		kfree(payer);
+		free_payer(charge, payer);
 		return ret;
 	}
 
@@ -177,12 +195,13 @@ struct perf_mmap_charge *perf_mmap_charge_new(struct mm_struct *mm,
 	struct perf_mmap_charge *charge;
 	int ret;
 
-	charge = kzalloc(sizeof(*charge), GFP_KERNEL_ACCOUNT);
+	charge = kmalloc(sizeof(*charge), GFP_KERNEL_ACCOUNT);
 	if (!charge)
 		return ERR_PTR(-ENOMEM);
 
 	mutex_init(&charge->lock);
 	INIT_LIST_HEAD(&charge->mms);
+	charge->first.mm = NULL;
 	charge->user = get_current_user();
 	charge->user_pages = charge_user(charge->user, nr_pages);
 	charge->mm_pages = nr_pages - charge->user_pages;
@@ -247,7 +266,7 @@ void perf_mmap_charge_put(struct perf_mmap_charge *charge, struct mm_struct *mm)
 
 	atomic64_sub(charge->mm_pages, &mm->pinned_vm);
 	list_del(&payer->entry);
-	kfree(payer);
+	free_payer(charge, payer);
 }
 
 /**

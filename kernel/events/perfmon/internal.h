@@ -227,7 +227,7 @@ struct pfm_where {
  *		of a higher context must only leave a note
  * @steps_tick:	the tick that @steps_ns is about
  * @steps_ns:	what pfm_step() has taken of it, but for @longest_ns
- * @longest_ns:	the longest of these steps
+ * @longest_ns:	the longest of these steps; half as much with each tick
  * @where:	of the overflow to be notified
  * @ovfl_set:	set of that overflow
  * @deferred:	the switch that a mask has put off
@@ -310,6 +310,26 @@ static inline enum pfm_state pfm_state(const struct pfm_context *ctx)
 	return READ_ONCE(ctx->state);
 }
 
+/**
+ * pfm_value() - Value of a data register now
+ * @reg:	The register
+ *
+ * Context: As pfm_step(), or pfm_context::mutex held and the context not loaded
+ *          or its target gone.
+ * Return: The value.
+ */
+static __always_inline u64 pfm_value(const struct pfm_reg *reg)
+{
+	struct perf_event *event = reg->event;
+
+	if (!event)
+		return reg->base;
+	/* What software counts is up to date. */
+	if (reg->kind != PFM_KIND_SW && event->state == PERF_EVENT_STATE_ACTIVE)
+		event->pmu->read(event);
+	return reg->base + local64_read(&event->count);
+}
+
 /* A timer of its own, if it is to overflow; whichever register it is */
 static inline bool pfm_is_clock(u32 type, u64 config)
 {
@@ -369,6 +389,7 @@ extern atomic_t pfm_cpu_sessions;
 /* run.c */
 void pfm_step_work(struct irq_work *work);
 int pfm_call(struct pfm_context *ctx, event_f func, void *data);
+bool pfm_steps_too_long(struct pfm_context *ctx, unsigned long tick, u64 step);
 void pfm_step(struct pfm_context *ctx);
 void pfm_halt(struct pfm_context *ctx);
 void pfm_stop_dead(struct pfm_context *ctx);
@@ -381,7 +402,6 @@ int pfm_restart(struct pfm_context *ctx);
 
 /* ovfl.c */
 u64 pfm_period(u64 value);
-u64 pfm_value(const struct pfm_reg *reg);
 u64 pfm_value_about(const struct pfm_reg *reg);
 u64 pfm_reset_value(const struct pfm_reg *reg, bool restart, u64 random);
 void pfm_reg_set(struct pfm_reg *reg, u64 value);

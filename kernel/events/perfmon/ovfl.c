@@ -37,26 +37,6 @@ u64 pfm_period(u64 value)
 }
 
 /**
- * pfm_value() - Value of a data register now
- * @reg:	The register
- *
- * Context: As pfm_step(), or pfm_context::mutex held and the context not loaded
- *          or its target gone.
- * Return: The value.
- */
-u64 pfm_value(const struct pfm_reg *reg)
-{
-	struct perf_event *event = reg->event;
-
-	if (!event)
-		return reg->base;
-	/* What software counts is up to date. */
-	if (reg->kind != PFM_KIND_SW && event->state == PERF_EVENT_STATE_ACTIVE)
-		event->pmu->read(event);
-	return reg->base + local64_read(&event->count);
-}
-
-/**
  * pfm_value_about() - Value of a data register when perf looked at it last
  * @reg:	The register
  *

@@ -154,30 +154,46 @@ static void pfm_set_throttle(struct pfm_set *set)
 /* What pfm_step() may take of a tick, in ns */
 #define PFM_STEPS_NS	(TICK_NSEC / 8)
 
+/**
+ * pfm_steps_too_long() - Whether the steps of a context leave a task too little
+ * @ctx:	The context
+ * @tick:	The tick, in jiffies, in which a step ended
+ * @step:	What this step took, in ns
+ *
+ * The longest step is not counted: it may have waited for a CPU that its
+ * hypervisor had taken away. The next tick knows half of it, so that steps which
+ * take about a tick each, and have none beside them to be told by, are not
+ * forgiven for ever.
+ *
+ * Context: Any. The caller has the context's steps to itself.
+ * Return: True from %PFM_STEPS_NS in @tick on.
+ */
+bool pfm_steps_too_long(struct pfm_context *ctx, unsigned long tick, u64 step)
+{
+	if (ctx->steps_tick != tick) {
+		ctx->longest_ns >>= min(tick - ctx->steps_tick, 63UL);
+		ctx->steps_tick = tick;
+		ctx->steps_ns = 0;
+	}
+	/* Of this one and of the longest so far, the longer waits. */
+	ctx->steps_ns += min(step, ctx->longest_ns);
+	ctx->longest_ns = max(step, ctx->longest_ns);
+	return ctx->steps_ns >= PFM_STEPS_NS;
+}
+
 /*
  * Perf bounds how many overflows a tick may have. What they leave to pfm_step()
  * takes longer than a handler does, and on a slow machine the time of the whole
  * tick: with an eighth of that gone, the next overflow throttles its event.
- * Interrupts and handlers come on top. The longest step of a tick is not counted:
- * it may have waited for a CPU that its hypervisor had taken away.
+ * Interrupts and handlers come on top.
  */
 static void pfm_charge(struct pfm_context *ctx, u64 begin)
 {
 	struct pfm_set *set = ctx->active;
 	struct pmu *pmu = set->leader ? set->leader->pmu_ctx->pmu : NULL;
-	u64 step = local_clock() - begin;
-	unsigned long tick = jiffies;
 	unsigned int num;
 
-	if (ctx->steps_tick != tick) {
-		ctx->steps_tick = tick;
-		ctx->steps_ns = 0;
-		ctx->longest_ns = 0;
-	}
-	/* Of this one and of the longest so far, the longer waits. */
-	ctx->steps_ns += min(step, ctx->longest_ns);
-	ctx->longest_ns = max(step, ctx->longest_ns);
-	if (ctx->steps_ns < PFM_STEPS_NS || !pmu)
+	if (!pfm_steps_too_long(ctx, jiffies, local_clock() - begin) || !pmu)
 		return;
 
 	/* A handler must not throttle it in between. */

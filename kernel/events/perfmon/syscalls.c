@@ -296,7 +296,6 @@ static int pfm_vals_get(struct pfm_pmd_val *vals, const struct pfarg_pmd __user 
 	if (!user_read_access_begin(uvec, n * sizeof(*uvec)))
 		return -EFAULT;
 	for (i = 0; i < n; i++) {
-		vals[i] = (struct pfm_pmd_val) { };
 		unsafe_get_user(vals[i].num, &uvec[i].reg_num, fault);
 		unsafe_get_user(vals[i].set, &uvec[i].reg_set, fault);
 		unsafe_get_user(vals[i].flags, &uvec[i].reg_flags, fault);
@@ -308,7 +307,7 @@ fault:
 	return -EFAULT;
 }
 
-/* Those before the one that is flagged have been read. */
+/* Those before the one that is flagged have been read, and have all of their values. */
 static int pfm_vals_put(const struct pfm_pmd_val *vals, struct pfarg_pmd __user *uvec, int n)
 {
 	int i;

@@ -118,6 +118,49 @@ static void ninth_message_finds_no_place_but_the_end_does(struct kunit *test)
 	}
 }
 
+/* Of @nr ticks, one in @every has a step of @step ns: which is too long, or 0 */
+static int first_tick_too_long(struct pfm_context *ctx, int nr, int every, u64 step)
+{
+	int i;
+
+	ctx->longest_ns = 0;
+	for (i = 1; i <= nr; i++) {
+		if (pfm_steps_too_long(ctx, ctx->steps_tick + every, step))
+			return i;
+	}
+	return 0;
+}
+
+static void longest_step_is_forgiven_once(struct kunit *test)
+{
+	struct pfm_context *ctx = test->priv;
+	unsigned long tick = 100;
+	int i;
+
+	/* An eighth of a tick, of steps that are short, and one on top. */
+	for (i = 0; i < 31; i++)
+		KUNIT_EXPECT_FALSE(test, pfm_steps_too_long(ctx, tick, TICK_NSEC / 256));
+	KUNIT_EXPECT_FALSE(test, pfm_steps_too_long(ctx, tick, 50 * TICK_NSEC));
+	KUNIT_EXPECT_TRUE(test, pfm_steps_too_long(ctx, tick, TICK_NSEC / 256 + 64));
+	/* What waited for long does not make the short ones long. */
+	tick++;
+	for (i = 0; i < 31; i++)
+		KUNIT_EXPECT_FALSE(test, pfm_steps_too_long(ctx, tick, TICK_NSEC / 256));
+	KUNIT_EXPECT_TRUE(test, pfm_steps_too_long(ctx, tick, TICK_NSEC / 256 + 64));
+}
+
+static void steps_of_a_tick_each_are_too_long(struct kunit *test)
+{
+	struct pfm_context *ctx = test->priv;
+
+	KUNIT_EXPECT_EQ(test, 2, first_tick_too_long(ctx, 9, 1, TICK_NSEC));
+	KUNIT_EXPECT_EQ(test, 2, first_tick_too_long(ctx, 9, 1, TICK_NSEC / 4));
+	KUNIT_EXPECT_EQ(test, 2, first_tick_too_long(ctx, 9, 3, 3 * TICK_NSEC));
+	/* Now and then is what a guest has to live with. */
+	KUNIT_EXPECT_EQ(test, 0, first_tick_too_long(ctx, 9, 10, TICK_NSEC));
+	KUNIT_EXPECT_EQ(test, 0, first_tick_too_long(ctx, 9, 1000, 3 * TICK_NSEC));
+}
+
 #ifdef CONFIG_X86
 static void x86_levels_come_from_the_value(struct kunit *test)
 {
@@ -154,6 +197,8 @@ static struct kunit_case perfmon_cases[] = {
 	KUNIT_CASE(period_is_what_is_left_to_zero),
 	KUNIT_CASE(random_bits_make_a_period_longer),
 	KUNIT_CASE(ninth_message_finds_no_place_but_the_end_does),
+	KUNIT_CASE(longest_step_is_forgiven_once),
+	KUNIT_CASE(steps_of_a_tick_each_are_too_long),
 #ifdef CONFIG_X86
 	KUNIT_CASE(x86_levels_come_from_the_value),
 #endif

@@ -357,27 +357,33 @@ static inline bool log_next(FILE *file, struct sim_log *line)
 		      &line->result) == 7;
 }
 
+/* Write @value to a file that holds a number. Returns what it was, or -1. */
+static inline int swap_number(const char *path, int value)
+{
+	FILE *file = fopen(path, "r+");
+	int old;
+
+	if (!file)
+		return -1;
+	if (fscanf(file, "%d", &old) != 1)
+		old = -1;
+	rewind(file);
+	fprintf(file, "%d\n", value);
+	return fclose(file) ? -1 : old;
+}
+
 /* Set how many samples a second are not too many. Returns what it was, 0 if it failed. */
 static inline unsigned int max_sample_rate(unsigned int rate)
 {
-	static const char path[] = "/proc/sys/kernel/perf_event_max_sample_rate";
-	unsigned int old = 0;
-	FILE *file;
+	static const char percent[] = "/proc/sys/kernel/perf_cpu_time_max_percent";
+	int limit, old;
 
-	/* Without a limit of time, which others may have left, the rate cannot be set. */
-	file = fopen("/proc/sys/kernel/perf_cpu_time_max_percent", "w");
-	if (file) {
-		fprintf(file, "25\n");
-		fclose(file);
-	}
-	file = fopen(path, "r+");
-	if (!file)
-		return 0;
-	if (fscanf(file, "%u", &old) != 1)
-		old = 0;
-	rewind(file);
-	fprintf(file, "%u\n", rate);
-	return fclose(file) ? 0 : old;
+	/* Without a limit of time the rate cannot be set. */
+	limit = swap_number(percent, 25);
+	old = swap_number("/proc/sys/kernel/perf_event_max_sample_rate", rate);
+	if (limit >= 0)
+		swap_number(percent, limit);
+	return old < 0 ? 0 : old;
 }
 
 /* Tests that were here before may have left a rate that throttles what is exact. */

@@ -4,6 +4,8 @@
  */
 #define _GNU_SOURCE
 
+#include <sys/socket.h>
+
 #include "../kselftest_harness.h"
 #include "perfmon_helpers.h"
 
@@ -330,6 +332,59 @@ TEST(other_users_thread_is_refused)
 	child_kill(pid);
 }
 
+#define YAMA	"/proc/sys/kernel/yama/ptrace_scope"
+
+static int blocking_a_parent(int allow)
+{
+	int fd = pfm_open(PFM_FL_REMOTE), blocking = pfm_open(PFM_FL_REMOTE | PFM_FL_NOTIFY_BLOCK);
+	int pid = getppid();
+	char c;
+
+	if (fd < 0 || blocking < 0)
+		return 1;
+	/* A child may look at its parent, but not make it wait. */
+	if (pfm_load_tid(fd, pid, 0) || pfm_unload(fd))
+		return 2;
+	if (pfm_load_tid(blocking, pid, 0) != -EPERM)
+		return 3;
+	if (write(allow, "", 1) != 1 || read(allow, &c, 1) != 1)
+		return 4;
+	return pfm_load_tid(blocking, pid, 0) || pfm_unload(blocking) ? 5 : 0;
+}
+
+static int blocking_by_a_child(void)
+{
+	int sock[2], status;
+	pid_t pid;
+	char c;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, sock))
+		return 10;
+	pid = fork();
+	if (!pid)
+		_exit(blocking_a_parent(sock[1]));
+	close(sock[1]);
+	if (read(sock[0], &c, 1) == 1 &&
+	    (prctl(PR_SET_PTRACER, pid, 0, 0, 0) || write(sock[0], &c, 1) != 1))
+		return 11;
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 12;
+}
+
+/* The two rights differ for security modules alone. */
+TEST(blocking_takes_the_right_to_attach)
+{
+	char scope[16];
+	int ret;
+
+	if (read_file(YAMA, scope, sizeof(scope)))
+		SKIP(return, "needs SECURITY_YAMA");
+	ASSERT_EQ(0, write_file(YAMA, "1"));
+	ret = AS_NOBODY(blocking_by_a_child());
+	write_file(YAMA, scope);
+	EXPECT_EQ(0, ret);
+}
+
 static int unprivileged_kernel_counting(void)
 {
 	struct pfarg_pmc pmc = { .reg_num = FAULTS, .reg_flags = PFM_REGFL_EXCL_KERNEL };
@@ -499,6 +554,59 @@ static void child_exits(struct shared *shared)
 		;
 }
 
+#define EXITING_PAGES	8192
+
+static void child_takes_long_to_exit(struct shared *shared)
+{
+	size_t size = EXITING_PAGES * (size_t)sysconf(_SC_PAGESIZE);
+	void *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	shared->tid = mem != MAP_FAILED;
+}
+
+/* As in field 3 of its stat file, or 'E' for a thread that exits and is no zombie yet. */
+static char state_of(pid_t pid)
+{
+	unsigned int flags = 0;
+	char path[32], state = 'X';
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "r");
+	if (!file)
+		return 'X';
+	if (fscanf(file, "%*d (%*[^)]) %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
+		state = 'X';
+	fclose(file);
+	/* PF_EXITING */
+	return state != 'Z' && state != 'X' && (flags & 4) ? 'E' : state;
+}
+
+TEST(exiting_thread_is_busy)
+{
+	struct shared *shared = shared_map();
+	int fd = open_faults(PFM_FL_REMOTE), i, seen = 0;
+	pid_t pid;
+	char state;
+
+	ASSERT_LE(0, fd);
+	for (i = 0; i < 50 && !seen; i++) {
+		pid = child_run(child_takes_long_to_exit, shared);
+		do
+			state = state_of(pid);
+		while (state != 'E' && state != 'Z' && state != 'X');
+		EXPECT_EQ(-EBUSY, pfm_load_tid(fd, pid, 0));
+		/* It still had not come to its end when the call had. */
+		seen += state_of(pid) == 'E';
+		EXPECT_EQ(-EINVAL, pfm_stop(fd));
+		waitpid(pid, NULL, 0);
+		ASSERT_EQ(1, shared->tid);
+	}
+	EXPECT_LT(0, seen);
+	close(fd);
+}
+
 /* A context that was loaded in time hears of the end, or nobody would ever tell. */
 TEST(loading_races_with_the_exit)
 {
@@ -506,11 +614,15 @@ TEST(loading_races_with_the_exit)
 	struct shared *shared = shared_map();
 	__u64 end = now_ns(CLOCK_MONOTONIC) + 1000 * NSEC_PER_MSEC;
 	unsigned int loaded = 0, refused = 0;
+	volatile int wait;
+	int lead = 4096, step = 64;
 	struct pollfd p;
 	pid_t pid;
 	long ret;
 	int fd;
 
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "needs two CPUs");
 	fd = open_faults(PFM_FL_REMOTE);
 	ASSERT_LE(0, fd);
 	p = (struct pollfd) { .fd = fd, .events = POLLIN };
@@ -520,8 +632,19 @@ TEST(loading_races_with_the_exit)
 		pid = child_run(child_exits, shared);
 		while (!shared->tid)
 			sched_yield();
-		shared->go = 1 + rand() % 20000;
+		/* As early or late as where the one outcome turns into the other. */
+		shared->go = 1 + rand() % 256 + (lead > 0 ? lead : 0);
+		for (wait = lead; wait < 0; wait++)
+			;
 		ret = pfm_load_tid(fd, pid, 0);
+		/* Steps become longer until they pass it. */
+		if ((ret != 0) != (step > 0))
+			step = -step / 4;
+		else if (abs(step) < 1 << 20)
+			step *= 2;
+		if (abs(step) < 64)
+			step = ret ? 64 : -64;
+		lead += step;
 		if (!ret) {
 			loaded++;
 			ASSERT_EQ(1, poll(&p, 1, 5000)) {
@@ -538,6 +661,8 @@ TEST(loading_races_with_the_exit)
 		waitpid(pid, NULL, 0);
 	}
 	TH_LOG("%u loaded, %u refused", loaded, refused);
+	EXPECT_LT(0, loaded);
+	EXPECT_LT(0, refused);
 	close(fd);
 	EXPECT_EQ(before, read_knob("task_sessions_count"));
 }
