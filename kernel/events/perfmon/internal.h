@@ -226,8 +226,8 @@ struct pfm_where {
  * @busy:	somebody on the target's CPU works on the context: an overflow
  *		of a higher context must only leave a note
  * @steps_tick:	the tick that @steps_ns is about
- * @steps_ns:	what pfm_step() has taken of it, but for @longest_ns
- * @longest_ns:	the longest of these steps; half as much with each tick
+ * @steps_ns:	what pfm_step() has taken of it, but for the longest of its steps
+ * @longest_ns:	that one, or what is left of the longest of the ticks before
  * @where:	of the overflow to be notified
  * @ovfl_set:	set of that overflow
  * @deferred:	the switch that a mask has put off

@@ -160,18 +160,23 @@ static void pfm_set_throttle(struct pfm_set *set)
  * @tick:	The tick, in jiffies, in which a step ended
  * @step:	What this step took, in ns
  *
- * The longest step is not counted: it may have waited for a CPU that its
- * hypervisor had taken away. The next tick knows half of it, so that steps which
- * take about a tick each, and have none beside them to be told by, are not
- * forgiven for ever.
+ * The longest step of a tick is not counted: it may have waited for a CPU that its
+ * hypervisor had taken away. Steps that take about a tick each have none beside them
+ * to be told by, so a quarter of the longest one is known a tick later, and all of
+ * it, up to a tick, if no tick came between the two.
  *
  * Context: Any. The caller has the context's steps to itself.
  * Return: True from %PFM_STEPS_NS in @tick on.
  */
 bool pfm_steps_too_long(struct pfm_context *ctx, unsigned long tick, u64 step)
 {
-	if (ctx->steps_tick != tick) {
-		ctx->longest_ns >>= min(tick - ctx->steps_tick, 63UL);
+	unsigned long ticks = tick - ctx->steps_tick, own;
+
+	if (ticks) {
+		/* Those that went by in this step were for nobody else to use. */
+		own = min_t(u64, div_u64(step, TICK_NSEC), ticks);
+		ctx->longest_ns = min_t(u64, ctx->longest_ns, TICK_NSEC) >>
+				  min(2 * (ticks - own), 63UL);
 		ctx->steps_tick = tick;
 		ctx->steps_ns = 0;
 	}
