@@ -34,6 +34,9 @@ check-debug:	## the tests under KASAN, lockdep and fault injection
 check-race: tree	## tests that provoke data races, under KCSAN on x86_64
 	@$(H)/selftest --race
 
+check-64k: tree	## tests that the page's size matters to, ppc64le with 64 KiB
+	@$(H)/selftest --64k
+
 compare: tree	## tests of the defects that the series mends, base beside series
 	@$(H)/compare
 
@@ -64,5 +67,5 @@ qemu-pmu: deps	## QEMU whose x86_64 has a PMU, kept in the user's cache
 clean:		## remove build/
 	rm -rf build
 
-.PHONY: help run check kunit selftest shell bench check-debug check-race compare build lint bisect \
+.PHONY: help run check kunit selftest shell bench check-debug check-race check-64k compare build lint bisect \
 	tree save series deps qemu-pmu clean

@@ -13,6 +13,7 @@
 #define AUX_PAGES	16
 #define PROT_RW		(PROT_READ | PROT_WRITE)
 #define FAST_OVERRUNS	3000
+#define FAST_SECONDS	60
 #define STUCK_TICKS	1000
 
 FIXTURE(ring_aux_full)
@@ -161,6 +162,7 @@ static void *read_fast(void *arg)
 TEST_F_TIMEOUT(ring_aux_full, enable_during_the_disabling_is_not_lost, 120)
 {
 	struct fast_reader reader = { .ring = &self->ring, .fd = self->fd };
+	time_t end = time(NULL) + FAST_SECONDS;
 	int stuck = 0, i;
 	pthread_t thread;
 	__u64 head;
@@ -171,7 +173,7 @@ TEST_F_TIMEOUT(ring_aux_full, enable_during_the_disabling_is_not_lost, 120)
 	ASSERT_EQ(0, event_enable(self->fd));
 	run_on_cpu(0);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_fast, &reader));
-	for (i = 0; i < FAST_OVERRUNS && stuck < STUCK_TICKS; i++) {
+	for (i = 0; i < FAST_OVERRUNS && stuck < STUCK_TICKS && time(NULL) < end; i++) {
 		head = aux_head(&self->ring);
 		aux_tick(2 * self->area.size);
 		if (aux_head(&self->ring) != head) {
