@@ -217,6 +217,8 @@ TEST_F(ring_acct, allowance_that_shrinks_charges_the_process)
 		helper_wait(&helper);
 		_exit(write_number(MLOCK_KB, page_size() / 1024) ? 1 : 0);
 	}
+	/* Enough to begin with, whatever a page is. */
+	ASSERT_EQ(0, write_number(MLOCK_KB, pages_kb(64)));
 	ASSERT_EQ(0, become_user(self->uid, pages_bytes(64)));
 	ASSERT_EQ(0, ring_map(&first, open_fault_event(), 32));
 	EXPECT_EQ(0, vm_pin_kb());

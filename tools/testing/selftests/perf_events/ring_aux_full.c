@@ -236,7 +236,7 @@ TEST_F(ring_aux_full, event_that_could_not_start_runs_on_once_it_does)
 
 	/* It starts by itself, when the CPU's events are scheduled again. */
 	for (i = 0; i < 5000 && aux_head(&self->ring) - head < self->area.size / 4; i++) {
-		aux_tick(self->area.size / 2);
+		aux_tick(self->area.size / 8);
 		usleep(1000);
 	}
 	ASSERT_LT(head, aux_head(&self->ring));
