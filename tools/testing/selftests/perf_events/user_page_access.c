@@ -6,7 +6,6 @@
  * read depends on what else is counted there, and changes at any instruction.
  */
 #define _GNU_SOURCE
-#define __SANE_USERSPACE_TYPES__
 #include "../kselftest_harness.h"
 #include "user_page_helpers.h"
 

@@ -3,7 +3,6 @@
  * perf user page selftests - counts that are read without a system call
  */
 #define _GNU_SOURCE
-#define __SANE_USERSPACE_TYPES__
 #include <pthread.h>
 
 #include "../kselftest_harness.h"

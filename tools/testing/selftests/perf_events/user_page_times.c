@@ -3,7 +3,6 @@
  * perf user page selftests - times, and events that have no counter to read
  */
 #define _GNU_SOURCE
-#define __SANE_USERSPACE_TYPES__
 #include <dirent.h>
 #include <linux/hw_breakpoint.h>
 #include <sys/mount.h>
