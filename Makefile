@@ -40,6 +40,9 @@ check-64k: tree	## tests that the page's size matters to, ppc64le with 64 KiB
 compare: tree	## tests of the defects that the series mends, base beside series
 	@$(H)/compare
 
+perf-record: tree	## the base's perf records from what the series changes, x86_64
+	@$(H)/qemu/perf-test record
+
 build: tree	## build/ARCH/kernel, both without ARCH=
 	@for arch in $(or $(ARCH),x86_64 ppc64le); do $(H)/build $$arch || exit; done
 
@@ -67,5 +70,5 @@ qemu-pmu: deps	## QEMU whose x86_64 has a PMU, kept in the user's cache
 clean:		## remove build/
 	rm -rf build
 
-.PHONY: help run check kunit selftest shell bench check-debug check-race check-64k compare build lint bisect \
-	tree save series deps qemu-pmu clean
+.PHONY: help run check kunit selftest shell bench check-debug check-race check-64k compare perf-record build lint \
+	bisect tree save series deps qemu-pmu clean

@@ -34,20 +34,21 @@ struct aux_snapshot {
 	bool			taken;
 };
 
-/* Has each byte of the area been written to? */
-static bool aux_wrapped(struct perf_buffer *rb, unsigned long head)
-{
-	return rb->aux_overwrite &&
-	       (rb->aux_wrapped || head - rb->aux_origin >= perf_aux_size(rb));
-}
-
+/* What an overwritten area holds goes by a count, whatever the driver's head is. */
 static void take(struct aux_snapshot *snap, struct perf_event *event)
 {
-	unsigned long head = READ_ONCE(snap->rb->aux_head);
+	struct perf_buffer *rb = snap->rb;
+	u64 written;
 
-	snap->head = head;
 	snap->time = event->clock();
-	snap->wrapped = aux_wrapped(snap->rb, head);
+	if (!rb->aux_overwrite) {
+		snap->head = READ_ONCE(rb->aux_head);
+		return;
+	}
+
+	written = READ_ONCE(rb->aux_written);
+	snap->head = rb->aux_origin + written;
+	snap->wrapped = written >= perf_aux_size(rb);
 }
 
 /* On the event's CPU with interrupts off, or anywhere while its task is not running. */

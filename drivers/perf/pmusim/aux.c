@@ -49,6 +49,8 @@ static void pmusim_aux_end(struct pmusim_aux_cpu *a, u64 flags)
 		a->handle.head = a->pos;
 		a->written = min(a->written, a->buf->size);
 	}
+	pmusim_log(a->event->pmu, a->event, PMUSIM_OP_OUTPUT, flags,
+		   min_t(unsigned long, a->written, INT_MAX));
 	/* The words are there before aux_head says so. */
 	smp_wmb();
 	perf_aux_output_end(&a->handle, a->written);

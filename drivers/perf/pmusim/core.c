@@ -117,7 +117,7 @@ static int __init pmusim_init(void)
 	}
 
 	pmusim_control_setup();
-	pr_info("simulated PMUs for tests, they count nothing that happens in this machine\n");
+	pr_info("simulated PMUs for tests, they count nothing that happens in this machine and get no event of PERF_TYPE_HARDWARE\n");
 	return 0;
 
 err_unregister:

@@ -47,6 +47,7 @@ static const char * const pmusim_op_names[PMUSIM_NR_OPS] = {
 	[PMUSIM_OP_COMMIT_TXN]	= "commit_txn",
 	[PMUSIM_OP_CANCEL_TXN]	= "cancel_txn",
 	[PMUSIM_OP_OVERFLOW]	= "overflow",
+	[PMUSIM_OP_OUTPUT]	= "output",
 };
 
 static struct pmusim_log_entry *pmusim_log_entries;

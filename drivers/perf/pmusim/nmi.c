@@ -24,7 +24,8 @@
 /*
  * An NMI that comes for another reason, after one was sent and before it is here,
  * finds the overflow and handles it. The one that was sent then finds nothing, and
- * must not be reported as unknown.
+ * must not be reported as unknown. That excuse is good once for each that is sent, or
+ * the NMIs of others would never be looked into.
  */
 #define PMUSIM_NMI_LATE_NS	(100 * NSEC_PER_MSEC)
 
@@ -59,10 +60,11 @@ static int pmusim_nmi_handler(unsigned int cmd, struct pt_regs *regs)
 		pmusim_handle(this_cpu_ptr(pmusim_counters.cpu), PMUSIM_NMI, regs);
 		return NMI_HANDLED;
 	}
-	if (nmi->sent && local_clock() - nmi->sent < PMUSIM_NMI_LATE_NS)
-		return NMI_HANDLED;
+	if (!nmi->sent || local_clock() - nmi->sent >= PMUSIM_NMI_LATE_NS)
+		return NMI_DONE;
 
-	return NMI_DONE;
+	nmi->sent = 0;
+	return NMI_HANDLED;
 }
 
 /**

@@ -68,7 +68,7 @@ bool pmusim_handle(struct pmusim_cpu *c, enum pmusim_context context,
 {
 	struct perf_event *event;
 	unsigned long pending;
-	struct pt_regs here;
+	struct pt_regs here = {};
 	bool handled = false;
 	int i;
 

@@ -87,27 +87,47 @@ static void gate_at_probe(const struct perf_event_attr *attr, const struct op *o
 	close(fd);
 }
 
-static void uprobes(void)
+static bool uprobe_attr(struct perf_event_attr *attr)
+{
+	const long type = read_number(DEVICES "uprobe/type");
+
+	if (type < 0)
+		return false;
+	sampling_attr(attr, type, 0, PERF_SAMPLE_IP);
+	attr->uprobe_path = (unsigned long)"/proc/self/exe";
+	attr->probe_offset = file_offset((unsigned long)probed);
+	return true;
+}
+
+static struct cost uprobes(void)
 {
 	const struct op op = { .run = probed_run, .rounds = 100 };
-	const long type = read_number(DEVICES "uprobe/type");
-	struct cost base = measure(&op), counting;
+	struct cost base = measure(&op), counting = {};
 	struct perf_event_attr attr;
 
-	if (type < 0) {
+	if (!uprobe_attr(&attr)) {
 		report_absent("Z1", errno, "uprobe");
-		return;
+		return counting;
 	}
-	sampling_attr(&attr, type, 0, PERF_SAMPLE_IP);
-	attr.uprobe_path = (unsigned long)"/proc/self/exe";
-	attr.probe_offset = file_offset((unsigned long)probed);
 	measure_probe(&attr, &op, base, "uprobe at a nop: sample IP");
 	attr.sample_period = 0;
 	counting = measure_probe(&attr, &op, base, "uprobe at a nop: count");
-	if (counting.insn > 0)
-		gate_at_probe(&attr, &op, base, counting);
 	attr.config = 1;
 	measure_probe(&attr, &op, base, "uretprobe: count");
+	return counting;
+}
+
+/* @counting is what a uprobe costs that only counts. */
+static void gated_uprobe(struct cost counting)
+{
+	const struct op op = { .run = probed_run, .rounds = 100 };
+	struct cost base = measure(&op);
+	struct perf_event_attr attr;
+
+	if (counting.insn <= 0 || !uprobe_attr(&attr))
+		return;
+	attr.sample_period = 0;
+	gate_at_probe(&attr, &op, base, counting);
 }
 
 static void kprobe(long type, bool at_return, bool sample, const char *operation)
@@ -140,6 +160,9 @@ static void kprobes(void)
 
 void bench_probes(void)
 {
-	uprobes();
+	const struct cost counting = uprobes();
+
 	kprobes();
+	/* Last: the kernel keeps its code for gates switched on for a while after. */
+	gated_uprobe(counting);
 }

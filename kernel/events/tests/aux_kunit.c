@@ -9,6 +9,7 @@
 #include <linux/mm.h>
 #include <linux/perf_event.h>
 #include <linux/sched/signal.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "../internal.h"
@@ -248,21 +249,43 @@ static void begin_grants_the_room_up_to_the_tail(struct kunit *test)
 	aux_end(aux, 0);
 }
 
+/* The tail is the reader's to write: what is not behind the head is no place. */
 static void tail_beyond_the_area_grants_nothing(struct kunit *test)
 {
 	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
-	static const long tails[] = { 1, 100 * AUX_SIZE, -1, LONG_MIN };
+	/* While the head is 0. In front of it, and a whole area or more behind it. */
+	static const unsigned long tails[] = {
+		1, 2, AUX_SIZE / 2, AUX_SIZE, 100 * AUX_SIZE, LONG_MAX,
+		LONG_MIN, -100 * AUX_SIZE, -AUX_SIZE - 1, -AUX_SIZE,
+	};
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(tails); i++) {
 		aux_set_tail(aux, tails[i]);
-		if (aux_begin(aux)) {
-			KUNIT_EXPECT_LT(test, aux->handle.size, AUX_SIZE);
-			aux_end(aux, 0);
-		}
+		KUNIT_ASSERT_NULL_MSG(test, aux_begin(aux), "tail %#lx", tails[i]);
 		settle(aux);
+		KUNIT_EXPECT_EQ(test, aux->disables, i + 1);
 		aux->event.pending_disable = 0;
 	}
+	KUNIT_EXPECT_EQ(test, aux_head(aux), 0);
+}
+
+/* That is all the area knows: these bytes were written, and not read. */
+static void tail_behind_the_head_grants_the_rest(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+	static const unsigned long unread[] = { 0, 1, 8, AUX_SIZE / 2, AUX_SIZE - 2 };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(unread); i++) {
+		aux_set_tail(aux, -unread[i]);
+		KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+		KUNIT_EXPECT_EQ(test, aux->handle.size, AUX_SIZE - 1 - unread[i]);
+		aux_end(aux, 0);
+	}
+	/* A byte always stays free. */
+	aux_set_tail(aux, -(AUX_SIZE - 1));
+	KUNIT_EXPECT_NULL(test, aux_begin(aux));
 }
 
 static void end_writes_a_record(struct kunit *test)
@@ -414,22 +437,58 @@ static void overwritten_area_takes_the_drivers_head(struct kunit *test)
 	expect_aux_record(test, aux, 16, AUX_SIZE, PERF_AUX_FLAG_OVERWRITE);
 }
 
-static void head_that_goes_back_has_wrapped(struct kunit *test)
+/* One run of an event whose PMU tells where it is as an offset. */
+static u64 written_at(struct kunit *test, struct aux_test *aux, unsigned long offset)
+{
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux->handle.head = offset;
+	aux_end(aux, 0);
+	return aux->rb->aux_written;
+}
+
+static void offsets_are_added_up(struct kunit *test)
 {
 	struct aux_test *aux = aux_make(test, 0, 0);
 
 	if (!IS_ENABLED(CONFIG_PERF_AUX_SNAPSHOT))
 		kunit_skip(test, "needs CONFIG_PERF_AUX_SNAPSHOT");
 
-	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
-	aux->handle.head = 10 * AUX_SIZE + 24;
-	aux_end(aux, 0);
-	KUNIT_EXPECT_EQ(test, aux->rb->aux_wrapped, 0);
+	KUNIT_EXPECT_EQ(test, written_at(test, aux, AUX_SIZE - 64), AUX_SIZE - 64);
+	KUNIT_EXPECT_EQ(test, written_at(test, aux, AUX_SIZE - 64), AUX_SIZE - 64);
+	KUNIT_EXPECT_EQ(test, written_at(test, aux, 16), AUX_SIZE + 16);
+	KUNIT_EXPECT_EQ(test, written_at(test, aux, 24), AUX_SIZE + 24);
+	KUNIT_EXPECT_EQ(test, written_at(test, aux, 0), 2 * AUX_SIZE);
+	/* A count needs no addition. */
+	KUNIT_EXPECT_EQ(test, written_at(test, aux, 3 * AUX_SIZE), 5 * AUX_SIZE);
+}
 
+/* The head of a buffer stays when its area goes. */
+static void offsets_begin_where_the_head_was(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, 0);
+
+	if (!IS_ENABLED(CONFIG_PERF_AUX_SNAPSHOT))
+		kunit_skip(test, "needs CONFIG_PERF_AUX_SNAPSHOT");
+
+	aux->rb->aux_head = 3 * AUX_SIZE - 64;
+	perf_aux_mark_origin(aux->rb);
+	KUNIT_EXPECT_EQ(test, written_at(test, aux, 64), 128);
+	KUNIT_EXPECT_EQ(test, written_at(test, aux, AUX_SIZE - 72), AUX_SIZE - 8);
+	KUNIT_EXPECT_EQ(test, written_at(test, aux, AUX_SIZE - 64), AUX_SIZE);
+}
+
+static void other_pmus_get_no_handle(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+	struct pmu other = aux->pmu;
+
+	aux->event.pmu = &other;
+	KUNIT_EXPECT_NULL(test, aux_begin(aux));
+	aux->event.pmu = &aux->pmu;
+	KUNIT_EXPECT_EQ(test, refcount_read(&aux->rb->aux_refcount), 1);
 	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
-	aux->handle.head = 16;
-	aux_end(aux, AUX_SIZE);
-	KUNIT_EXPECT_EQ(test, aux->rb->aux_wrapped, 1);
+	aux_end(aux, 8);
+	expect_aux_record(test, aux, 0, 8, 0);
 }
 
 static void copy_follows_the_wrap(struct kunit *test)
@@ -582,10 +641,31 @@ static void area_that_cannot_be_one_chunk_is_refused(struct kunit *test)
 static void large_chunks_follow_the_watermark(struct kunit *test)
 {
 	struct aux_test *aux = test->priv;
+	void **pages, *pair;
+	int i;
 
 	aux->pmu.capabilities = PERF_PMU_CAP_AUX_PREFER_LARGE;
 	KUNIT_ASSERT_EQ(test, aux_alloc(aux, 8, 2 * PAGE_SIZE, RING_BUFFER_WRITABLE), 0);
-	KUNIT_EXPECT_LE(test, page_private(virt_to_page(aux->rb->aux_pages[0])), 1);
+	pages = aux->rb->aux_pages;
+	for (i = 0; i < 8; i += 2) {
+		/* Single pages are right if there are no others. */
+		pair = (void *)__get_free_pages(GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN, 1);
+		if (!pair)
+			kunit_skip(test, "no two pages in a row");
+		free_pages((unsigned long)pair, 1);
+		KUNIT_EXPECT_EQ(test, page_private(virt_to_page(pages[i])), 1);
+		KUNIT_EXPECT_PTR_EQ(test, pages[i + 1], pages[i] + PAGE_SIZE);
+	}
+}
+
+static void chunks_are_pages_unless_asked_for(struct kunit *test)
+{
+	struct aux_test *aux = test->priv;
+	int i;
+
+	KUNIT_ASSERT_EQ(test, aux_alloc(aux, 8, 2 * PAGE_SIZE, RING_BUFFER_WRITABLE), 0);
+	for (i = 0; i < 8; i++)
+		KUNIT_EXPECT_EQ(test, page_private(virt_to_page(aux->rb->aux_pages[i])), 0);
 }
 
 static void failed_setup_leaves_nothing(struct kunit *test)
@@ -603,23 +683,28 @@ static void failed_setup_leaves_nothing(struct kunit *test)
 }
 
 /* The thread of the test itself: the signal is there, and nobody delivers it. */
-static void fatal_signal_ends_the_allocation(struct kunit *test)
+static int aux_alloc_killed(struct aux_test *aux, int nr_pages)
 {
 	struct sighand_struct *sighand = rcu_dereference_raw(current->sighand);
-	struct aux_test *aux = test->priv;
 	int ret;
 
 	spin_lock_irq(&sighand->siglock);
 	sigaddset(&current->pending.signal, SIGKILL);
 	set_tsk_thread_flag(current, TIF_SIGPENDING);
 	spin_unlock_irq(&sighand->siglock);
-	ret = aux_alloc(aux, AUX_PAGES, 0, 0);
+	ret = aux_alloc(aux, nr_pages, 0, 0);
 	spin_lock_irq(&sighand->siglock);
 	sigdelset(&current->pending.signal, SIGKILL);
 	recalc_sigpending();
 	spin_unlock_irq(&sighand->siglock);
+	return ret;
+}
 
-	KUNIT_EXPECT_EQ(test, ret, -EINTR);
+static void fatal_signal_ends_the_allocation(struct kunit *test)
+{
+	struct aux_test *aux = test->priv;
+
+	KUNIT_EXPECT_EQ(test, aux_alloc_killed(aux, AUX_PAGES), -EINTR);
 	KUNIT_EXPECT_FALSE(test, aux->alive);
 	KUNIT_EXPECT_FALSE(test, rb_has_aux(aux->rb));
 	KUNIT_EXPECT_NULL(test, aux->rb->aux_pages);
@@ -630,7 +715,12 @@ static void last_reference_frees_the_area(struct kunit *test)
 {
 	struct aux_test *aux = aux_make(test, 0, 0);
 
+	/* A transaction has the second one. */
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
 	rb_free_aux(aux->rb);
+	KUNIT_ASSERT_TRUE(test, aux->alive);
+	KUNIT_ASSERT_TRUE(test, rb_has_aux(aux->rb));
+	aux_end(aux, 0);
 	KUNIT_EXPECT_FALSE(test, aux->alive);
 	KUNIT_EXPECT_FALSE(test, rb_has_aux(aux->rb));
 }
@@ -646,6 +736,32 @@ static void area_beyond_the_memory_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, aux_alloc(aux, -1, 0, 0), -EINVAL);
 	aux->pmu.setup_aux = NULL;
 	KUNIT_EXPECT_EQ(test, aux_alloc(aux, 4, 0, 0), -EOPNOTSUPP);
+}
+
+/*
+ * What is allowed ends with the first page, for the signal, and what is not never
+ * gets there. As far as a machine with little memory is told, it has enough.
+ */
+static void large_area_is_for_drivers_that_ask_for_it(struct kunit *test)
+{
+	const int limit = (PAGE_SIZE << MAX_PAGE_ORDER) / sizeof(void *);
+	struct aux_test *aux = test->priv;
+	int fits, exceeds, large;
+
+	if (limit > SZ_64M / sizeof(void *))
+		kunit_skip(test, "a table of that size takes all memory");
+	totalram_pages_add(limit + 1);
+	fits = aux_alloc_killed(aux, limit);
+	exceeds = aux_alloc_killed(aux, limit + 1);
+	aux->pmu.capabilities = PERF_PMU_CAP_AUX_LARGE;
+	large = aux_alloc_killed(aux, limit + 1);
+	totalram_pages_add(-(limit + 1));
+
+	KUNIT_EXPECT_EQ(test, fits, -EINTR);
+	KUNIT_EXPECT_EQ(test, exceeds, -ENOMEM);
+	KUNIT_EXPECT_EQ(test, large, -EINTR);
+	KUNIT_EXPECT_FALSE(test, aux->alive);
+	KUNIT_EXPECT_NULL(test, aux->rb->aux_pages);
 }
 
 /* Fills the area, and finds no room @times. */
@@ -808,6 +924,7 @@ static struct kunit_case aux_cases[] = {
 	KUNIT_CASE(begin_needs_an_area_that_is_mapped),
 	KUNIT_CASE(begin_grants_the_room_up_to_the_tail),
 	KUNIT_CASE(tail_beyond_the_area_grants_nothing),
+	KUNIT_CASE(tail_behind_the_head_grants_the_rest),
 	KUNIT_CASE(end_writes_a_record),
 	KUNIT_CASE(flags_do_not_outlive_the_transaction),
 	KUNIT_CASE(empty_transaction_is_silent),
@@ -817,7 +934,9 @@ static struct kunit_case aux_cases[] = {
 	KUNIT_CASE(default_watermark_is_half_of_the_area),
 	KUNIT_CASE(skip_moves_the_head_without_a_record),
 	KUNIT_CASE(overwritten_area_takes_the_drivers_head),
-	KUNIT_CASE(head_that_goes_back_has_wrapped),
+	KUNIT_CASE(offsets_are_added_up),
+	KUNIT_CASE(offsets_begin_where_the_head_was),
+	KUNIT_CASE(other_pmus_get_no_handle),
 	KUNIT_CASE(copy_follows_the_wrap),
 	KUNIT_CASE(size_of_a_large_area_is_no_int),
 	KUNIT_CASE(copy_crosses_what_an_int_can_tell),
@@ -825,10 +944,12 @@ static struct kunit_case aux_cases[] = {
 	KUNIT_CASE(area_without_scatter_gather_is_one_chunk),
 	KUNIT_CASE(area_that_cannot_be_one_chunk_is_refused),
 	KUNIT_CASE(large_chunks_follow_the_watermark),
+	KUNIT_CASE(chunks_are_pages_unless_asked_for),
 	KUNIT_CASE(failed_setup_leaves_nothing),
 	KUNIT_CASE(fatal_signal_ends_the_allocation),
 	KUNIT_CASE(last_reference_frees_the_area),
 	KUNIT_CASE(area_beyond_the_memory_is_refused),
+	KUNIT_CASE(large_area_is_for_drivers_that_ask_for_it),
 	KUNIT_CASE(stop_is_told_when_it_goes_on),
 	KUNIT_CASE(stop_is_not_told_unless_asked_for),
 	KUNIT_CASE(start_before_the_disabling_is_none),

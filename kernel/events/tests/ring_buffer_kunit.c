@@ -77,6 +77,9 @@ static void ring_test_exit(struct kunit *test)
 {
 	struct ring_test *ring = test->priv;
 
+	if (!ring)
+		return;
+
 	ring_drop(ring);
 	kvfree(ring);
 }
@@ -203,30 +206,56 @@ bad:
 	KUNIT_FAIL(test, "size %lu at offset %lu", size, offset);
 }
 
-/* Only the ends are written, so that each size at each offset is affordable. */
-static bool ends_are_exact(struct ring_test *ring, unsigned long offset, unsigned long size)
+/*
+ * The next word of a record after that at @at: the last of a page, the first of the
+ * next, or @last.
+ */
+static unsigned long next_border(unsigned long at, unsigned long last)
 {
-	const u64 first = 0x1111111111111111ULL, last = 0x2222222222222222ULL;
-	unsigned long end = offset + size - 8, total = perf_data_size(ring->rb);
+	at += 8;
+	if (IS_ALIGNED(at, PAGE_SIZE))
+		return at;
+	return min(round_down(at, PAGE_SIZE) + PAGE_SIZE - 8, last);
+}
+
+/* Never 0, and another one for each size, offset and place. */
+static u64 border_word(unsigned long offset, unsigned long size, unsigned long at)
+{
+	return (u64)offset << 40 | (u64)size << 20 | at;
+}
+
+/*
+ * Only the ends and what is on both sides of the borders is written, so that each
+ * size at each offset is affordable.
+ */
+static bool borders_are_exact(struct ring_test *ring, unsigned long offset, unsigned long size)
+{
+	unsigned long at, next, last = offset + size - 8, total = perf_data_size(ring->rb);
 	struct perf_output_handle handle;
+	u64 word;
 
 	*(u64 *)ring_at(ring, offset + size) = 0;
 	*(u64 *)ring_at(ring, offset + total - 8) = 0;
 	ring_start_at(ring, offset);
 	if (ring_begin(ring, &handle, size))
 		return false;
-	if (size > 8) {
-		perf_output_put(&handle, first);
-		perf_output_skip(&handle, size - 16);
+	for (at = offset; at < last; at = next) {
+		next = next_border(at, last);
+		word = border_word(offset, size, at);
+		perf_output_put(&handle, word);
+		perf_output_skip(&handle, next - at - 8);
 	}
-	perf_output_put(&handle, last);
+	word = border_word(offset, size, last);
+	perf_output_put(&handle, word);
 	perf_output_end(&handle);
 
+	for (at = offset; at < last; at = next_border(at, last)) {
+		if (ring_word(ring, at) != border_word(offset, size, at))
+			return false;
+	}
 	/* With the largest record, both neighbours are the one word that is left. */
-	return ring_head(ring) == offset + size &&
-	       (size == 8 || ring_word(ring, offset) == first) &&
-	       ring_word(ring, end) == last && !ring_word(ring, offset + size) &&
-	       !ring_word(ring, offset + total - 8);
+	return ring_head(ring) == offset + size && ring_word(ring, last) == word &&
+	       !ring_word(ring, offset + size) && !ring_word(ring, offset + total - 8);
 }
 
 static void record_stays_within_its_bounds_on_two_pages(struct kunit *test)
@@ -237,7 +266,7 @@ static void record_stays_within_its_bounds_on_two_pages(struct kunit *test)
 
 	for (size = 8; size < 2 * PAGE_SIZE; size += step) {
 		for (offset = 0; offset < 2 * PAGE_SIZE; offset += max(step, OFFSET_STEP)) {
-			if (!ends_are_exact(ring, offset, size)) {
+			if (!borders_are_exact(ring, offset, size)) {
 				KUNIT_FAIL(test, "size %lu at offset %lu", size, offset);
 				return;
 			}

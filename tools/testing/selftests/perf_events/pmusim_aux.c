@@ -319,24 +319,59 @@ TEST_F(aux, an_injected_truncation_stops_it)
 	EXPECT_FALSE(next_aux(&self->ring, &aux));
 }
 
+/* Only the log tells of them: one after each @nth of eight with a page of data. */
+static void expect_empty_ones(struct __test_metadata *_metadata, __u64 id, unsigned int nth)
+{
+	unsigned int i, full = 0, want;
+	struct sim_log line;
+	bool empty = false;
+	FILE *log;
+
+	log = log_open();
+	ASSERT_NE(NULL, log);
+	for (i = 0; log_next(log, &line);) {
+		if (strcmp(line.op, "output") || line.id != id)
+			continue;
+		i++;
+		/* The last one has ended because the event was disabled. */
+		want = empty || full == 8 ? 0 : page_size();
+		ASSERT_EQ(want, line.result);
+		ASSERT_EQ(0, line.flags);
+		full += !!want;
+		empty = want && !(full % nth);
+	}
+	EXPECT_EQ(8 + 8 / nth + 1, i);
+	fclose(log);
+}
+
 TEST_F(aux, an_empty_transaction_leaves_no_record)
 {
 	struct aux_record aux;
-	__u64 sum = 0;
+	unsigned int i, nth;
+	__u64 sum;
 
-	self->attr.config2 = SIM_INJECT(8);
 	self->attr.aux_watermark = page_size();
-	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
-	ASSERT_LE(0, self->fd);
-	ASSERT_EQ(0, sim_enable(self->fd));
-	for (unsigned int i = 0; i < 8; i++)
-		ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, page_size()));
-	ASSERT_EQ(0, sim_disable(self->fd));
-	while (next_aux(&self->ring, &aux)) {
-		EXPECT_LT(0, aux.size);
-		sum += aux.size;
+	for (nth = 1; nth <= 4; nth *= 2) {
+		/* 0 is each, too. */
+		self->attr.config2 = SIM_INJECT(8) | SIM_NTH(nth == 1 ? 0 : nth);
+		self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
+		ASSERT_LE(0, self->fd);
+		ASSERT_EQ(0, log_on());
+		ASSERT_EQ(0, sim_enable(self->fd));
+		for (i = 0; i < 8; i++)
+			ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, page_size()));
+		ASSERT_EQ(0, sim_disable(self->fd));
+		expect_empty_ones(_metadata, sim_id(self->fd), nth);
+		for (i = 0, sum = 0; next_aux(&self->ring, &aux); i++) {
+			EXPECT_EQ(sum, aux.offset);
+			EXPECT_EQ(page_size(), aux.size);
+			sum += aux.size;
+		}
+		EXPECT_EQ(8, i);
+		close(self->fd);
+		self->fd = -1;
+		ring_unmap(&self->ring);
 	}
-	EXPECT_EQ(8 * page_size(), sum);
 }
 
 TEST_F(aux, what_is_skipped_for_alignment_is_in_no_record)
@@ -359,6 +394,56 @@ TEST_F(aux, what_is_skipped_for_alignment_is_in_no_record)
 		EXPECT_EQ(end, aux_verify(&self->ring, aux.offset, end));
 	}
 	EXPECT_EQ(end, aux_head(&self->ring));
+}
+
+TEST_F(aux, without_room_for_the_alignment_there_is_no_data)
+{
+	struct aux_record aux;
+
+	/* One transaction up to 40 bytes before the end, and one with nowhere to begin. */
+	self->attr.config = SIM_ALIGN(7);
+	self->attr.aux_watermark = self->size - 64;
+	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, sim_enable(self->fd));
+	ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, self->size - 40));
+	ASSERT_TRUE(next_aux(&self->ring, &aux));
+	EXPECT_EQ(0, aux.offset);
+	EXPECT_EQ(self->size - 40, aux.size);
+	EXPECT_EQ(0, aux.flags);
+	ASSERT_TRUE(next_aux(&self->ring, &aux));
+	EXPECT_EQ(self->size - 40, aux.offset);
+	EXPECT_EQ(0, aux.size);
+	EXPECT_EQ(PERF_AUX_FLAG_TRUNCATED, aux.flags);
+
+	/* It stops with that, as without any room. */
+	ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, SIM_WORD));
+	EXPECT_FALSE(next_aux(&self->ring, &aux));
+	EXPECT_EQ(self->size - 40, aux_head(&self->ring));
+	ASSERT_TRUE(aux_drain(&self->ring));
+	ASSERT_EQ(0, sim_disable(self->fd));
+	ASSERT_EQ(0, sim_enable(self->fd));
+	ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, 40));
+	ASSERT_EQ(0, sim_disable(self->fd));
+	ASSERT_TRUE(next_aux(&self->ring, &aux));
+	EXPECT_EQ(self->size, aux.offset);
+	EXPECT_EQ(40, aux.size);
+	EXPECT_EQ(0, aux.flags);
+	EXPECT_EQ(self->size + 40, aux_verify(&self->ring, self->size, self->size + 40));
+}
+
+TEST_F(aux, overwritten_areas_are_not_aligned)
+{
+	self->attr.config = SIM_ALIGN(7);
+	self->fd = open_aux(&self->attr, &self->ring, self->size, PROT_READ);
+	ASSERT_LE(0, self->fd);
+	for (unsigned int i = 1; i <= 20; i++) {
+		ASSERT_EQ(0, sim_enable(self->fd));
+		ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, 40));
+		ASSERT_EQ(0, sim_disable(self->fd));
+		ASSERT_EQ(i * 40, aux_head(&self->ring));
+	}
+	EXPECT_EQ(20 * 40, aux_verify(&self->ring, 0, 20 * 40));
 }
 
 TEST_F(aux, the_first_data_comes_after_the_latency)

@@ -156,9 +156,29 @@ TEST_F(hotplug, areas_come_and_go_with_their_cpu)
 	close(fd);
 }
 
+/* An event that has the counter next gets its own overflows, and no other. */
+static void expect_fresh_counter(struct __test_metadata *_metadata, int context)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", SIM_OFLOW(context));
+	struct sim_ring ring;
+	int fd;
+
+	attr.sample_period = 1;
+	fd = sim_open(&attr, -1, 1, -1);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ring_map(&ring, fd, 16));
+	ASSERT_EQ(0, sim_tick(1, 0, 5));
+	EXPECT_EQ(5, sim_count(fd));
+	EXPECT_EQ(5, ring_count(&ring, PERF_RECORD_SAMPLE));
+	ring_unmap(&ring);
+	close(fd);
+}
+
 TEST_F(hotplug, overflows_under_way_are_dropped_with_the_cpu)
 {
 	struct perf_event_attr attr = sim_attr("pmusim", SIM_TIMER);
+	__u64 samples, count, end;
+	struct sim_ring ring;
 	int fd, context;
 
 	attr.config1 = 10000;
@@ -169,10 +189,30 @@ TEST_F(hotplug, overflows_under_way_are_dropped_with_the_cpu)
 		if (fd == -EOPNOTSUPP)
 			continue;
 		ASSERT_LE(0, fd);
-		sleep_ms(10);
+		ASSERT_EQ(0, ring_map(&ring, fd, 64));
+		samples = 0;
+		end = now_ns() + 20000000000ULL;
+		while (samples < 10 && now_ns() < end) {
+			sleep_ms(10);
+			samples += ring_count(&ring, PERF_RECORD_SAMPLE);
+		}
+		EXPECT_LE(10, samples);
+
 		ASSERT_EQ(0, set_online(0));
+		/* The last one may have had nobody to handle it. */
+		count = sim_count(fd);
+		samples += ring_count(&ring, PERF_RECORD_SAMPLE);
+		EXPECT_LE(samples, count);
 		sleep_ms(2);
+		EXPECT_EQ(count, sim_count(fd));
+		EXPECT_EQ(0, ring_count(&ring, PERF_RECORD_SAMPLE));
+
+		/* Nor does it come later, to this event or to another. */
 		ASSERT_EQ(0, set_online(1));
+		expect_fresh_counter(_metadata, context);
+		EXPECT_EQ(count, sim_count(fd));
+		EXPECT_EQ(0, ring_count(&ring, PERF_RECORD_SAMPLE));
+		ring_unmap(&ring);
 		close(fd);
 	}
 }

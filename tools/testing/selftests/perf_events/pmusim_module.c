@@ -94,6 +94,39 @@ TEST_F(module, a_mapped_area_holds_it_without_the_descriptor)
 	ring_unmap(&ring);
 }
 
+/* Mapped through the event that the buffer is of, which knows nothing of the module. */
+TEST_F(module, an_area_holds_it_when_its_event_is_gone)
+{
+	struct perf_event_attr attr = sim_attr("pmusim_aux", SIM_MANUAL);
+	struct perf_event_attr clock = {
+		.type	= PERF_TYPE_SOFTWARE,
+		.size	= sizeof(clock),
+		.config	= PERF_COUNT_SW_CPU_CLOCK,
+	};
+	struct sim_ring ring;
+	int owner, fd;
+	void *mem;
+
+	owner = sim_open(&clock, -1, 0, -1);
+	ASSERT_LE(0, owner);
+	ASSERT_EQ(0, ring_map(&ring, owner, 4));
+	fd = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, sim_ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, owner));
+	ring.fd = fd;
+	ASSERT_EQ(0, ring_map_aux(&ring, 16 * page_size(), PROT_READ));
+	mem = mmap(NULL, ring.aux_size, PROT_READ, MAP_SHARED, owner, ring.size + page_size());
+	ASSERT_NE(MAP_FAILED, mem);
+	ring_unmap_aux(&ring);
+	close(fd);
+	/* The event is freed after a grace period. */
+	sleep_ms(300);
+	EXPECT_EQ(-EAGAIN, unload());
+	munmap(mem, 16 * page_size());
+	ring_unmap(&ring);
+	close(owner);
+}
+
 TEST_F(module, an_open_control_file_holds_it)
 {
 	FILE *log;

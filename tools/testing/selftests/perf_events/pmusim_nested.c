@@ -26,11 +26,14 @@ struct sample {
 	__u64				lost;
 };
 
+/* One event, and what its last sample has told. */
 struct writer {
 	int	fd;
 	__u64	id;
 	__u64	samples;
-	__u64	last;
+	__u64	value;
+	__u64	time;
+	__u64	lost;
 };
 
 struct reader {
@@ -108,57 +111,97 @@ FIXTURE_TEARDOWN(nested)
 	sim_defaults();
 }
 
+static struct writer *find_writer(struct reader *reader, __u64 id)
+{
+	unsigned int i;
+
+	for (i = 0; i < reader->nr; i++) {
+		if (reader->writer[i].id == id)
+			return &reader->writer[i];
+	}
+	return NULL;
+}
+
+/*
+ * No word of a sample is left unchecked. A writer never interrupts itself, so all of
+ * its words go one way, and each of its overflows was a sample or is lost. Only a
+ * late timer counts more than that.
+ */
+static const char *check_sample(struct reader *reader, const struct sample *sample)
+{
+	struct writer *writer;
+	__u64 overflows;
+
+	if (sample->header.size != sizeof(*sample))
+		return "size";
+	writer = find_writer(reader, sample->id);
+	if (!writer)
+		return "id";
+	if (sample->cpu)
+		return "cpu";
+	if (sample->value <= writer->value)
+		return "order";
+	if (sample->time < writer->time)
+		return "time";
+	if (sample->lost < writer->lost)
+		return "loss";
+	overflows = ++writer->samples + sample->lost;
+	if (overflows > sample->value ||
+	    (writer == reader->writer && overflows != sample->value))
+		return "number of those lost";
+	writer->value = sample->value;
+	writer->time = sample->time;
+	writer->lost = sample->lost;
+	return NULL;
+}
+
 /* NULL, or what is wrong with a record. */
 static const char *check_record(struct reader *reader, const struct sim_record *record)
 {
-	const struct sample *sample = (const void *)record;
-	struct writer *writer;
-	unsigned int i;
-
 	switch (record->header.type) {
 	case PERF_RECORD_LOST:
+		if (!find_writer(reader, record->word[0]) || !record->word[1])
+			return "loss";
 		reader->lost_records += record->word[1];
 		return NULL;
 	case PERF_RECORD_THROTTLE:
 	case PERF_RECORD_UNTHROTTLE:
 		return "throttled";
 	case PERF_RECORD_SAMPLE:
-		break;
+		return check_sample(reader, (const void *)record);
 	default:
 		return "type";
 	}
+}
 
-	if (record->header.size != sizeof(*sample))
-		return "size";
-	for (i = 0; i < reader->nr; i++) {
-		writer = &reader->writer[i];
-		if (writer->id == sample->id)
-			break;
-	}
-	if (i == reader->nr)
-		return "id";
-	if (sample->cpu)
-		return "cpu";
-	if (sample->value <= writer->last)
-		return "order";
-	writer->last = sample->value;
-	writer->samples++;
-	return NULL;
+static void check_records(struct reader *reader)
+{
+	static struct sim_record record;
+
+	while (!reader->wrong && ring_next(&reader->ring, &record))
+		reader->wrong = check_record(reader, &record);
 }
 
 static void *read_records(void *arg)
 {
-	static struct sim_record record;
 	struct reader *reader = arg;
 	bool last;
 
 	run_on(1);
 	do {
 		last = __atomic_load_n(&reader->done, __ATOMIC_ACQUIRE);
-		while (!reader->wrong && ring_next(&reader->ring, &record))
-			reader->wrong = check_record(reader, &record);
+		check_records(reader);
 	} while (!last && !reader->wrong);
 	return NULL;
+}
+
+/* The time of a sample while nobody interrupts. All others are after or before it. */
+static __u64 sample_alone(struct reader *reader)
+{
+	if (sim_tick(0, 0, 1))
+		reader->wrong = "tick";
+	check_records(reader);
+	return reader->writer[0].time;
 }
 
 static unsigned int nr_records(void)
@@ -176,23 +219,34 @@ static unsigned int nr_unread(const struct reader *reader, unsigned int pages)
 
 TEST_F_TIMEOUT(nested, each_record_is_whole_and_none_is_missing, 3600)
 {
-	__u64 value[2], samples = 0, lost = 0;
+	__u64 value[2], samples = 0, lost = 0, time;
 	struct reader *reader = &self->reader;
 	unsigned int i, n, unread;
 	pthread_t thread;
 
 	unread = nr_unread(reader, variant->pages);
-	for (i = 0; i < reader->nr; i++)
+	ASSERT_EQ(0, sim_enable(reader->writer[0].fd));
+	time = sample_alone(reader);
+	EXPECT_LT(0, time);
+	for (i = 1; i < reader->nr; i++) {
+		reader->writer[i].time = time;
 		ASSERT_EQ(0, sim_enable(reader->writer[i].fd));
+	}
 	for (n = 0; n < unread; n += BATCH)
 		ASSERT_EQ(0, sim_tick(0, 0, BATCH));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_records, reader));
 	for (i = 0; i < nr_records() && !reader->wrong; i += BATCH, n += BATCH)
 		ASSERT_EQ(0, sim_tick(0, 0, BATCH));
-	for (i = 0; i < reader->nr; i++)
+	for (i = 1; i < reader->nr; i++)
 		ASSERT_EQ(0, sim_disable(reader->writer[i].fd));
 	__atomic_store_n(&reader->done, 1, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
+	time = sample_alone(reader);
+	for (i = 1; i < reader->nr; i++)
+		EXPECT_LE(reader->writer[i].time, time);
+	ASSERT_EQ(0, sim_disable(reader->writer[0].fd));
+	/* Those that were alone. */
+	n += 2;
 	EXPECT_EQ(NULL, reader->wrong) {
 		TH_LOG("a record with a wrong %s", reader->wrong);
 	}
@@ -207,12 +261,13 @@ TEST_F_TIMEOUT(nested, each_record_is_whole_and_none_is_missing, 3600)
 			EXPECT_GE(value[0], reader->writer[i].samples + value[1]);
 		}
 		EXPECT_LT(0, value[0]);
+		EXPECT_LE(reader->writer[i].lost, value[1]);
 		samples += reader->writer[i].samples;
 		lost += value[1];
 	}
 	EXPECT_LT(0, samples);
-	/* What was lost at the end has no record yet. */
-	EXPECT_LE(reader->lost_records, lost);
+	/* The last one came after all that was lost. */
+	EXPECT_EQ(reader->lost_records, lost);
 	if (unread)
 		EXPECT_LT(0, reader->lost_records);
 }

@@ -563,19 +563,85 @@ TEST_F(sched, events_move_to_make_room)
 		EXPECT_EQ((4 - i) * 1000, sim_count(self->fd[i]));
 }
 
-TEST_F(sched, an_event_that_fails_now_and_then_gets_its_turns)
+struct attempts {
+	unsigned int	all;
+	unsigned int	good;
+	/* Of those that had to fail. */
+	unsigned int	wrong;
+};
+
+/* How it went to put an event on the PMU, of which each @nth attempt has to fail. */
+static struct attempts count_attempts(__u64 id, unsigned int nth)
+{
+	FILE *log = fopen(SIM_DIR "/log", "r");
+	struct attempts sum = {};
+	struct sim_log line;
+
+	if (!log)
+		return sum;
+	while (log_next(log, &line)) {
+		if (strcmp(line.op, "add") || line.id != id)
+			continue;
+		sum.good += !line.result;
+		sum.wrong += !(++sum.all % nth) && line.result != -EAGAIN;
+	}
+	fclose(log);
+	return sum;
+}
+
+TEST_F(sched, each_so_many_th_attempt_fails_and_no_other)
 {
 	struct perf_event_attr attr = sim_attr("pmusim", 0);
+	struct attempts sum;
+	unsigned int nth, i;
+
+	attr.disabled = 1;
+	for (nth = 1; nth <= 3; nth++) {
+		attr.config2 = nth;
+		self->fd[0] = sim_open(&attr, -1, 0, -1);
+		ASSERT_LE(0, self->fd[0]);
+		ASSERT_EQ(0, log_on());
+		/* One that has failed may be tried again before it is disabled. */
+		for (i = 0; i < 10; i++) {
+			ASSERT_EQ(0, sim_enable(self->fd[0]));
+			ASSERT_EQ(0, sim_disable(self->fd[0]));
+		}
+		sim_put("log", "0");
+		sum = count_attempts(sim_id(self->fd[0]), nth);
+		EXPECT_LE(10, sum.all);
+		EXPECT_EQ(0, sum.wrong);
+		/* Nobody else wants the counters. */
+		EXPECT_EQ(sum.all - sum.all / nth, sum.good);
+		close(self->fd[0]);
+	}
+}
+
+TEST_F(sched, an_event_that_fails_now_and_then_gets_its_turns)
+{
+	__u64 id, end = now_ns() + 20000000000ULL;
+	struct perf_event_attr attr = sim_attr("pmusim", 0);
 	struct sim_value value;
+	struct attempts sum;
 
 	attr.config2 = 2;
+	attr.disabled = 1;
 	self->fd[0] = sim_open(&attr, -1, 0, -1);
 	ASSERT_LE(0, self->fd[0]);
+	id = sim_id(self->fd[0]);
+	ASSERT_EQ(0, log_on());
+	ASSERT_EQ(0, sim_enable(self->fd[0]));
 	for (unsigned int i = 1; i < 6; i++) {
 		self->fd[i] = sim_open_cpu(0, 0);
 		ASSERT_LE(0, self->fd[i]);
 	}
-	sleep_ms(500);
+	do {
+		sleep_ms(50);
+		sum = count_attempts(id, 2);
+	} while ((sum.all < 20 || sum.good < 4) && now_ns() < end);
+	sim_put("log", "0");
+	EXPECT_LE(20, sum.all);
+	EXPECT_LE(4, sum.good);
+	EXPECT_EQ(0, sum.wrong);
 	value = sim_read(self->fd[0]);
 	EXPECT_LT(0, value.running);
 	EXPECT_GT(value.enabled, value.running);

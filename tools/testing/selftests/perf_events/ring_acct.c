@@ -286,9 +286,10 @@ TEST_F(ring_acct, all_other_capabilities_do_not)
 
 TEST_F(ring_acct, allowance_returns_after_each_mapping)
 {
+	int pages = 16 * sysconf(_SC_NPROCESSORS_ONLN), i, fd;
 	struct ring first, second;
-	int i, fd;
 
+	ASSERT_EQ(0, write_number(MLOCK_KB, pages_kb(16)));
 	ASSERT_EQ(0, become_user(self->uid, 0));
 	for (i = 0; i < 200; i++) {
 		fd = open_fault_event();
@@ -309,6 +310,16 @@ TEST_F(ring_acct, allowance_returns_after_each_mapping)
 		ASSERT_EQ(0, ring_unmap(i & 1 ? &second : &first));
 		close(fd);
 	}
+	EXPECT_EQ(0, vm_pin_kb());
+	/* All of it is there, to the page, and not one more. */
+	for (i = 0; i < pages; i++) {
+		fd = open_fault_event();
+		ASSERT_EQ(0, ring_map(&first, fd, 0)) {
+			TH_LOG("page %d of %d", i, pages);
+		}
+		close(fd);
+	}
+	EXPECT_EQ(-EPERM, try_map(0));
 	EXPECT_EQ(0, vm_pin_kb());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf ring buffer selftests - who pays for an AUX area, and how large it may be
+ * perf ring buffer selftests - who pays for an AUX area, how large and where it may be
  */
 #define _GNU_SOURCE
 
@@ -139,6 +139,37 @@ TEST_F(ring_aux_acct, each_user_gets_his_own_back)
 		too_many *= 2;
 	ASSERT_EQ(0, become_user(first, 0));
 	EXPECT_EQ(-EPERM, ring_map(&self->ring, self->fd, too_many));
+}
+
+/* Further than 32 bits can tell. */
+TEST_F(ring_aux_acct, hole_of_a_tebibyte_costs_nothing)
+{
+	size_t far = 1UL << 40, size = AUX_PAGES * page_size();
+
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, DATA_PAGES));
+	ASSERT_EQ(0, aux_map_at(&self->area, &self->ring, self->fd, far, size, PROT_RW));
+	EXPECT_EQ(self->data_kb + self->aux_kb, vm_pin_kb());
+	ASSERT_EQ(0, event_enable(self->fd));
+	ASSERT_EQ(0, aux_tick(size - 8));
+	ASSERT_EQ(0, event_disable(self->fd));
+	EXPECT_EQ(size - 8, aux_head(&self->ring));
+	EXPECT_TRUE(aux_holds(&self->area, 0, size - 8));
+	ASSERT_EQ(0, aux_unmap(&self->area));
+	EXPECT_EQ(self->data_kb, vm_pin_kb());
+}
+
+TEST_F(ring_aux_acct, area_is_not_in_core_dumps)
+{
+	int dontdump;
+
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, DATA_PAGES));
+	ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, AUX_PAGES, PROT_RW));
+	ASSERT_EQ(-1, madvise(self->area.data, self->area.size, MADV_DODUMP));
+	ASSERT_EQ(EINVAL, errno);
+	dontdump = vm_has_flag(self->area.data, "dd");
+	if (dontdump < 0)
+		SKIP(return, "no VmFlags, CONFIG_PROC_PAGE_MONITOR has them");
+	EXPECT_EQ(1, dontdump);
 }
 
 TEST_F(ring_aux_acct, more_than_the_memory_is_enomem)

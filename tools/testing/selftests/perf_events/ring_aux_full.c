@@ -3,6 +3,7 @@
  * perf ring buffer selftests - an AUX area that is full, and how it goes on
  */
 #define _GNU_SOURCE
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 
@@ -220,6 +221,83 @@ TEST_F(ring_aux_full, enable_without_room_is_harmless)
 	}
 	aux_set_tail(&self->ring, head);
 	EXPECT_EQ(64, tick_until_it_runs(&self->ring, self->fd));
+}
+
+/* Half of the area is written, and the event is off. The head, and a copy of the area. */
+static __u64 write_half(struct ring *ring, struct aux_area *area, int fd, char **copy)
+{
+	event_enable(fd);
+	aux_tick(area->size / 2);
+	event_disable(fd);
+	*copy = malloc(area->size);
+	memcpy(*copy, area->data, area->size);
+	return aux_head(ring);
+}
+
+/* Behind the head by the size or more, or ahead of it, there is nothing to be read. */
+TEST_F(ring_aux_full, tail_out_of_range_leaves_no_room)
+{
+	const long size = AUX_PAGES * page_size(), tails[] = {
+		-size, -size - 1, -size - 8, -2 * size, 1, 8, size / 2, size, size + 8,
+		1L << 30, LONG_MAX, LONG_MIN, LONG_MIN + 1,
+	};
+	__u64 head;
+	char *copy;
+	size_t i;
+
+	ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, AUX_PAGES, PROT_RW));
+	head = write_half(&self->ring, &self->area, self->fd, &copy);
+	ASSERT_EQ(size / 2, head);
+	for (i = 0; i < sizeof(tails) / sizeof(*tails); i++) {
+		/* In the middle of a run that had room for 56 bytes, */
+		aux_set_tail(&self->ring, head + 64 - size);
+		ASSERT_EQ(0, event_enable(self->fd));
+		aux_set_tail(&self->ring, head + tails[i]);
+		poll_now(self->fd);
+		ASSERT_EQ(0, aux_tick(64));
+		EXPECT_EQ(POLLIN, poll_now(self->fd));
+		/* and at its beginning. */
+		ASSERT_EQ(0, event_disable(self->fd));
+		ASSERT_EQ(0, event_enable(self->fd));
+		ASSERT_EQ(0, aux_tick(64));
+		ASSERT_EQ(0, event_disable(self->fd));
+		EXPECT_EQ(head, aux_head(&self->ring)) {
+			TH_LOG("tail at head + %ld", tails[i]);
+		}
+		EXPECT_EQ(0, memcmp(copy, self->area.data, size));
+		head = aux_head(&self->ring);
+
+		/* One that is right is as good as ever. */
+		aux_set_tail(&self->ring, head);
+		ASSERT_EQ(0, event_enable(self->fd));
+		ASSERT_EQ(0, aux_tick(64));
+		ASSERT_EQ(0, event_disable(self->fd));
+		ASSERT_EQ(head + 64, aux_head(&self->ring));
+		EXPECT_TRUE(aux_holds(&self->area, head, head + 64));
+		memcpy(copy, self->area.data, size);
+		head += 64;
+	}
+	free(copy);
+}
+
+/* In range it is taken at its word: from there to the head nothing is written to. */
+TEST_F(ring_aux_full, tail_in_range_protects_what_is_unread)
+{
+	char *copy;
+	__u64 head;
+
+	ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, AUX_PAGES, PROT_RW));
+	head = write_half(&self->ring, &self->area, self->fd, &copy);
+	ASSERT_EQ(self->area.size / 2, head);
+	aux_set_tail(&self->ring, head + 64 - self->area.size);
+	ASSERT_EQ(0, event_enable(self->fd));
+	ASSERT_EQ(0, aux_tick(self->area.size));
+	ASSERT_EQ(0, event_disable(self->fd));
+	EXPECT_EQ(head + 56, aux_head(&self->ring));
+	EXPECT_TRUE(aux_holds(&self->area, head, head + 56));
+	memcpy(copy + head, self->area.data + head, 56);
+	EXPECT_EQ(0, memcmp(copy, self->area.data, self->area.size));
+	free(copy);
 }
 
 /* Not disabled at the end of a run because the one before it could not start. */

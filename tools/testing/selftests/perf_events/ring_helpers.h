@@ -243,6 +243,29 @@ static inline long vm_pin_kb(void)
 	return status_kb("VmPin");
 }
 
+/* Whether VmFlags of the mapping at @start has @flag. -1 if the kernel does not tell. */
+static inline int vm_has_flag(const void *start, const char *flag)
+{
+	unsigned long from, to;
+	char line[512], word[8];
+	bool inside = false;
+	int has = -1;
+	FILE *file;
+
+	file = fopen("/proc/self/smaps", "r");
+	if (!file)
+		return -1;
+	snprintf(word, sizeof(word), " %s ", flag);
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			inside = from == (unsigned long)start;
+		else if (inside && !strncmp(line, "VmFlags:", 8))
+			has = !!strstr(line, word);
+	}
+	fclose(file);
+	return has;
+}
+
 static inline long read_number(const char *path)
 {
 	long number = -1;

@@ -230,6 +230,20 @@ TEST_F(ring_mmap, mapping_can_move)
 	EXPECT_EQ(0, map_pages(self->fd, 9));
 }
 
+TEST_F(ring_mmap, mapping_is_not_in_core_dumps)
+{
+	int dontdump;
+
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, 2));
+	/* VM_DONTEXPAND does not let anybody change it. */
+	ASSERT_EQ(-1, madvise(self->ring.page, 3 * page_size(), MADV_DODUMP));
+	ASSERT_EQ(EINVAL, errno);
+	dontdump = vm_has_flag(self->ring.page, "dd");
+	if (dontdump < 0)
+		SKIP(return, "no VmFlags, CONFIG_PROC_PAGE_MONITOR has them");
+	EXPECT_EQ(1, dontdump);
+}
+
 /* More than fits into the two pages of data. */
 static unsigned int too_many(void)
 {
@@ -238,12 +252,25 @@ static unsigned int too_many(void)
 
 TEST_F(ring_mmap, writable_first_mapping_protects_what_is_unread)
 {
+	/* The last byte of the buffer is never used. */
+	unsigned int fit = (2 * page_size() - 1) / SAMPLE_SIZE;
+	struct ring_sum sum = {};
 	struct ring second;
 
 	ASSERT_EQ(0, ring_map(&self->ring, self->fd, 2));
 	ASSERT_EQ(0, ring_map_prot(&second, self->fd, 2, PROT_READ));
 	record_faults(self->fd, too_many());
-	EXPECT_GT(2 * page_size(), ring_head(&second));
+	EXPECT_EQ(fit * SAMPLE_SIZE, ring_head(&second));
+	ring_drain(&self->ring, &sum);
+	EXPECT_EQ(fit, sum.samples);
+	EXPECT_EQ(0, sum.lost);
+	/* The next record that fits comes with what did not. */
+	record_faults(self->fd, 1);
+	ring_drain(&self->ring, &sum);
+	EXPECT_EQ(fit + 1, sum.samples);
+	EXPECT_EQ(1, sum.lost_records);
+	EXPECT_EQ(too_many() - fit, sum.lost);
+	EXPECT_FALSE(sum.bad);
 }
 
 TEST_F(ring_mmap, read_only_first_mapping_is_overwritten)

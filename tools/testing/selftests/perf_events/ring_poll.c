@@ -79,6 +79,31 @@ TEST_F(ring_poll, default_watermark_is_half_of_the_buffer)
 		  faults_to_wakeup(self->fd, &self->ring));
 }
 
+/* The other half is for what comes before the reader has read. */
+TEST_F(ring_poll, one_page_wakes_at_its_half)
+{
+	struct ring_sum sum = {};
+	unsigned int want, lap;
+
+	want = sample_beyond(page_size() / 2);
+	self->fd = event_open(&self->attr);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, 1));
+	EXPECT_EQ(0, poll_now(self->fd));
+	EXPECT_EQ(want, faults_to_wakeup(self->fd, &self->ring));
+	ring_drain(&self->ring, &sum);
+	/* And again, with the records around the end of the page. */
+	for (lap = 2; lap < 6; lap++) {
+		want = sample_beyond(lap * page_size() / 2) -
+		       sample_beyond((lap - 1) * page_size() / 2);
+		EXPECT_EQ(want, faults_to_wakeup(self->fd, &self->ring));
+		ring_drain(&self->ring, &sum);
+	}
+	EXPECT_EQ(sample_beyond(5 * page_size() / 2), sum.samples);
+	EXPECT_EQ(0, sum.lost_records);
+	EXPECT_FALSE(sum.bad);
+}
+
 TEST_F(ring_poll, watermark_is_exact)
 {
 	size_t watermark = page_size();

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf ring buffer selftests - an AUX area that several events have to do with
+ *
+ * A software event has the buffer, and AUX area events are redirected into it. Their area
+ * then stays when they leave, and the event that set it up may be gone.
+ */
+#define _GNU_SOURCE
+
+#include <sched.h>
+#include <sys/wait.h>
+
+#include "../kselftest_harness.h"
+#include "ring_aux_helpers.h"
+
+#define DATA_PAGES	4
+#define AUX_PAGES	16
+
+FIXTURE(ring_aux_share)
+{
+	struct perf_event_attr attr;
+	struct ring ring;
+	struct aux_area area;
+	int owner;
+};
+
+FIXTURE_SETUP(ring_aux_share)
+{
+	struct perf_event_attr attr = fault_attr();
+
+	self->owner = -1;
+	if (pmu_type("pmusim_aux") < 0)
+		SKIP(return, "no PMU pmusim_aux, CONFIG_PERF_PMUSIM has it");
+	if (geteuid())
+		SKIP(return, "needs root for the ticks of pmusim");
+	self->attr = aux_attr("pmusim_aux");
+	self->owner = event_open_on(&attr, 0, 0);
+	ASSERT_LE(0, self->owner);
+	ASSERT_EQ(0, ring_map(&self->ring, self->owner, DATA_PAGES));
+}
+
+FIXTURE_TEARDOWN(ring_aux_share)
+{
+	close(self->owner);
+}
+
+static void pin_to(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static int redirect(int fd, int owner)
+{
+	return event_ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, owner);
+}
+
+/* Either is refused beside the other, but neither beside an event without an area. */
+TEST_F(ring_aux_share, area_is_of_the_pmu_that_set_it_up)
+{
+	struct perf_event_attr attr = aux_attr("pmusim_aux_nosg");
+	struct aux_record record;
+	int fd, other;
+
+	pin_to(0);
+	fd = event_open_on(&self->attr, 0, 0);
+	ASSERT_LE(0, fd);
+	other = event_open_on(&attr, 0, 0);
+	ASSERT_LE(0, other);
+	EXPECT_EQ(-EINVAL, redirect(other, fd));
+	ASSERT_EQ(0, redirect(fd, self->owner));
+	ASSERT_EQ(0, redirect(other, self->owner));
+	ASSERT_EQ(0, aux_map(&self->area, &self->ring, fd, AUX_PAGES, PROT_READ | PROT_WRITE));
+
+	ASSERT_EQ(0, event_enable(other));
+	EXPECT_EQ(0, aux_tick_of("pmusim_aux_nosg", 0, 640));
+	ASSERT_EQ(0, event_disable(other));
+	EXPECT_EQ(0, aux_head(&self->ring));
+
+	ASSERT_EQ(0, event_enable(fd));
+	ASSERT_EQ(0, aux_tick(64));
+	ASSERT_EQ(0, event_disable(fd));
+	EXPECT_EQ(64, aux_head(&self->ring));
+	EXPECT_TRUE(aux_holds(&self->area, 0, 64));
+	ASSERT_TRUE(aux_next(&self->ring, PERF_RECORD_AUX, &record, sizeof(record)));
+	EXPECT_EQ(64, record.size);
+	EXPECT_FALSE(aux_next(&self->ring, PERF_RECORD_AUX, &record, sizeof(record)));
+	close(other);
+	close(fd);
+}
+
+/* Its children would write to one buffer on many CPUs; see perf_mmap(). */
+TEST_F(ring_aux_share, inherited_event_of_a_task_is_not_redirected)
+{
+	struct perf_event_attr attr = fault_attr();
+	int owner = event_open(&attr), fd;
+	struct ring ring;
+
+	ASSERT_LE(0, owner);
+	ASSERT_EQ(0, ring_map(&ring, owner, DATA_PAGES));
+	fd = event_open(&attr);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(0, redirect(fd, owner));
+	close(fd);
+
+	attr.inherit = 1;
+	fd = event_open(&attr);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-EINVAL, redirect(fd, owner));
+	EXPECT_EQ(0, redirect(fd, -1));
+	close(fd);
+	fd = event_open_on(&attr, 0, 0);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(0, redirect(fd, self->owner));
+	close(fd);
+	ring_unmap(&ring);
+	close(owner);
+}
+
+static pid_t fork_on(int cpu)
+{
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	if (pipe(ready))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		pin_to(cpu);
+		aux_tick_of("pmusim_aux", cpu, 640);
+		/* And stay there, so that its event is on the CPU. */
+		c = write(ready[1], "r", 1);
+		for (;;)
+			;
+	}
+	close(ready[1]);
+	if (read(ready[0], &c, 1) != 1)
+		pid = -1;
+	close(ready[0]);
+	return pid;
+}
+
+/*
+ * The event leaves the buffer, the area stays: it is mapped through the owner of the
+ * buffer, too. The parent sits on another CPU, so that its own event is not on.
+ */
+static void leave(struct __test_metadata *_metadata, FIXTURE_DATA(ring_aux_share) *self,
+		  bool unmap)
+{
+	const int prot = PROT_READ | PROT_WRITE;
+	int fd, other = event_open_on(&self->attr, 0, 0);
+	struct aux_area second;
+	pid_t pid;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "needs a second CPU");
+	self->attr.inherit = 1;
+	fd = event_open_on(&self->attr, 0, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, redirect(fd, self->owner));
+	ASSERT_EQ(0, redirect(other, self->owner));
+	ASSERT_EQ(0, aux_map(&self->area, &self->ring, unmap ? fd : other, AUX_PAGES, prot));
+	ASSERT_EQ(0, aux_map(&second, &self->ring, self->owner, AUX_PAGES, prot));
+	ASSERT_EQ(0, event_enable(fd));
+	pin_to(1);
+	pid = fork_on(0);
+	ASSERT_LT(0, pid);
+
+	/* The transaction of the child ends. */
+	EXPECT_EQ(0, unmap ? aux_unmap(&self->area) : redirect(fd, -1));
+	EXPECT_EQ(640, aux_head(&self->ring));
+	EXPECT_TRUE(aux_holds(&second, 0, 640));
+
+	/* So nothing holds the area when its last mapping goes, and it has no size. */
+	if (!unmap)
+		EXPECT_EQ(0, aux_unmap(&self->area));
+	EXPECT_EQ(0, aux_unmap(&second));
+	EXPECT_EQ(-EOPNOTSUPP, aux_map(&second, &self->ring, self->owner, 2 * AUX_PAGES, prot));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(other);
+	close(fd);
+}
+
+TEST_F(ring_aux_share, children_stop_when_their_event_is_unmapped)
+{
+	leave(_metadata, self, true);
+}
+
+TEST_F(ring_aux_share, children_stop_when_their_event_is_redirected)
+{
+	leave(_metadata, self, false);
+}
+
+TEST_HARNESS_MAIN
