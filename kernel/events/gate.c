@@ -476,21 +476,6 @@ void __perf_gate_pmu_read(struct perf_event *event)
 }
 
 /**
- * __perf_gate_read_local() - perf_gate_read_local() while gates exist
- * @event:	Any event
- * @here:	It is active on this CPU
- *
- * Context: Interrupts off.
- * Return: What its user is to see of its count.
- */
-u64 __perf_gate_read_local(struct perf_event *event, bool here)
-{
-	if (here)
-		__perf_gate_pmu_read(event);
-	return perf_gate_count(event);
-}
-
-/**
  * __perf_gate_call_held() - Call a function that has events in motion
  * @func:	Changes counts or times of events of this CPU
  * @data:	For @func

@@ -218,7 +218,6 @@ bool __perf_gate_aux_pause(struct perf_event *event, bool pause);
 void __perf_gate_reset(struct perf_event *event);
 void __perf_gate_pmu_enable(struct pmu *pmu);
 void __perf_gate_pmu_read(struct perf_event *event);
-u64 __perf_gate_read_local(struct perf_event *event, bool here);
 void __perf_gate_call_held(void (*func)(void *), void *data);
 void perf_gate_set(struct perf_gate *gate, bool open);
 void perf_gate_work(struct irq_work *work);
@@ -387,17 +386,6 @@ static __always_inline u64 perf_gate_count(struct perf_event *event)
 	return local64_read(&event->count);
 }
 
-/* The count of @event, brought up to date if it is active @here on this CPU. */
-static __always_inline u64 perf_gate_read_local(struct perf_event *event, bool here)
-{
-	if (perf_gates_exist())
-		return __perf_gate_read_local(event, here);
-
-	if (here)
-		event->pmu->read(event);
-	return local64_read(&event->count);
-}
-
 static __always_inline bool perf_gate_reset(struct perf_event *event)
 {
 	if (!perf_gate_of(event))
@@ -501,13 +489,6 @@ static inline int perf_gate_inherit(struct perf_event *child,
 static inline int perf_gate_inherit_links(struct perf_event_context *ctx)
 {
 	return 0;
-}
-
-static inline u64 perf_gate_read_local(struct perf_event *event, bool here)
-{
-	if (here)
-		event->pmu->read(event);
-	return local64_read(&event->count);
 }
 
 static inline u64 perf_gate_count(struct perf_event *event)

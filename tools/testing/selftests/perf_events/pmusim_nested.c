@@ -219,7 +219,7 @@ static unsigned int nr_unread(const struct reader *reader, unsigned int pages)
 
 TEST_F_TIMEOUT(nested, each_record_is_whole_and_none_is_missing, 3600)
 {
-	__u64 value[2], samples = 0, lost = 0, time;
+	__u64 value[2], samples = 0, lost = 0, began, time;
 	struct reader *reader = &self->reader;
 	unsigned int i, n, unread;
 	pthread_t thread;
@@ -228,6 +228,7 @@ TEST_F_TIMEOUT(nested, each_record_is_whole_and_none_is_missing, 3600)
 	ASSERT_EQ(0, sim_enable(reader->writer[0].fd));
 	time = sample_alone(reader);
 	EXPECT_LT(0, time);
+	began = time;
 	for (i = 1; i < reader->nr; i++) {
 		reader->writer[i].time = time;
 		ASSERT_EQ(0, sim_enable(reader->writer[i].fd));
@@ -242,6 +243,7 @@ TEST_F_TIMEOUT(nested, each_record_is_whole_and_none_is_missing, 3600)
 	__atomic_store_n(&reader->done, 1, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	time = sample_alone(reader);
+	EXPECT_LT(began, time);
 	for (i = 1; i < reader->nr; i++)
 		EXPECT_LE(reader->writer[i].time, time);
 	ASSERT_EQ(0, sim_disable(reader->writer[0].fd));
