@@ -17,6 +17,7 @@
  * CLASS says how the row is judged when two kernels are compared:
  *
  *	Z0	nothing is open: equal
+ *	Z0w	as Z0, but page and slab state feed the row: 0.25 %
  *	Z1	perf is in use, the feature is not: 0.5 % or 8 instructions
  *	Z1w	as Z1, but page and slab state feed the row: 1 %
  *	G1..G6	of the feature: COST is at most LIMIT
@@ -73,7 +74,8 @@
  * @prepare:	before each batch, not measured; may be NULL
  * @arg:	for both
  * @batch:	operations between two readings of the clock, 0: 100
- * @rounds:	batches, the median counts, 0: 200
+ * @rounds:	batches, 0: 200
+ * @percentile:	which of them counts in order of their costs, 0: the median
  */
 struct op {
 	void (*run)(void *arg);
@@ -81,6 +83,7 @@ struct op {
 	void *arg;
 	int batch;
 	int rounds;
+	int percentile;
 };
 
 /**

@@ -61,7 +61,7 @@ static __u64 time_batch(const struct op *op, int batch)
  * side of it in order. @error is the mean distance to these two, and nothing
  * where all costs are the same.
  */
-static double median_batch(const struct op *op, int batch, int rounds, double *error)
+static double middle_batch(const struct op *op, int batch, int rounds, double *error)
 {
 	static double batches[MAX_ROUNDS];
 	int i, apart = 0;
@@ -72,9 +72,9 @@ static double median_batch(const struct op *op, int batch, int rounds, double *e
 	for (i = 0; i < rounds; i++)
 		batches[i] = time_batch(op, batch);
 	qsort(batches, rounds, sizeof(batches[0]), compare);
-	while ((apart + 1) * (apart + 1) <= rounds)
+	i = rounds * (op->percentile ? op->percentile : 50) / 100;
+	while ((apart + 1) * (apart + 1) <= rounds && apart < i)
 		apart++;
-	i = rounds / 2;
 	*error = (batches[i + apart] - batches[i - apart]) / 2;
 	return batches[i];
 }
@@ -84,7 +84,7 @@ static void nothing_run(void *arg)
 }
 
 /**
- * measure - median cost of an operation without the loop around it
+ * measure - cost of an operation without the loop around it
  * @op:		the operation
  *
  * The median drops the batches that a timer tick fell into.
@@ -96,8 +96,8 @@ struct cost measure(const struct op *op)
 	double loop, all, error;
 	struct cost cost;
 
-	loop = median_batch(&nothing, batch, 51, &error);
-	all = median_batch(op, batch, rounds_of(op->rounds), &error);
+	loop = middle_batch(&nothing, batch, 51, &error);
+	all = middle_batch(op, batch, rounds_of(op->rounds), &error);
 	cost.insn = (all - loop) * ARCH_INSN_PER_TICK / batch;
 	cost.resolution = (ARCH_TICK_ERROR + error) * ARCH_INSN_PER_TICK / batch;
 	return cost;

@@ -47,7 +47,7 @@ static void measure_life(void (*run)(void *arg), int nr, bool hardware,
 		report("Z1w", cost, "%s, %d %s inherited", operation, nr,
 		       hardware ? "hw" : "sw");
 	else
-		report("Z0", cost, "%s", operation);
+		report("Z0w", cost, "%s", operation);
 }
 
 static void lives(int nr, bool hardware)
