@@ -102,25 +102,17 @@ FIXTURE_VARIANT_ADD(files, uncore) {
 	.settable = "gate_nmi gate_stop ",
 };
 
-FIXTURE_VARIANT_ADD(files, aux) {
-	.pmu = "pmusim_aux", .format = aux_format, .events = aux_events,
-	.control = aux_control, .settable = "gate_nmi gate_stop ",
-};
+#define FILES_AUX(name)							\
+	.pmu = name, .format = aux_format, .events = aux_events,	\
+	.control = aux_control, .settable = "gate_nmi gate_stop "
 
-FIXTURE_VARIANT_ADD(files, aux_nosg) {
-	.pmu = "pmusim_aux_nosg", .format = aux_format, .events = aux_events,
-	.control = aux_control, .settable = "gate_nmi gate_stop ",
-};
+FIXTURE_VARIANT_ADD(files, aux) { FILES_AUX("pmusim_aux") };
 
-FIXTURE_VARIANT_ADD(files, aux_large) {
-	.pmu = "pmusim_aux_large", .format = aux_format, .events = aux_events,
-	.control = aux_control, .settable = "gate_nmi gate_stop ",
-};
+FIXTURE_VARIANT_ADD(files, aux_nosg) { FILES_AUX("pmusim_aux_nosg") };
 
-FIXTURE_VARIANT_ADD(files, aux_excl) {
-	.pmu = "pmusim_aux_excl", .format = aux_format, .events = aux_events,
-	.control = aux_control, .settable = "gate_nmi gate_stop ",
-};
+FIXTURE_VARIANT_ADD(files, aux_large) { FILES_AUX("pmusim_aux_large") };
+
+FIXTURE_VARIANT_ADD(files, aux_excl) { FILES_AUX("pmusim_aux_excl") };
 
 static int put_control(const char *pmu, const char *file, const char *text)
 {
@@ -366,7 +358,7 @@ TEST_F(files, as_many_additions_fail_as_asked_for)
 
 	/* None of that is left. One of the CPUs has it. */
 	ASSERT_EQ(0, sim_enable(self->fd));
-	for (i = 0; i < 8; i++)
+	for (i = 0; i < (unsigned int)sysconf(_SC_NPROCESSORS_CONF); i++)
 		sim_tick_pmu(variant->pmu, i, 0, 64);
 	ASSERT_EQ(0, sim_disable(self->fd));
 	EXPECT_EQ(64, self->ring.aux ? aux_head(&self->ring) : sim_count(self->fd));

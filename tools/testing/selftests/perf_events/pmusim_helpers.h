@@ -345,6 +345,8 @@ static inline FILE *log_open(void)
 	return fopen(SIM_DIR "/log", "r");
 }
 
+static inline void sim_defaults(void);
+
 /*
  * The next line of the log; false at its end. A log that misses calls proves nothing,
  * and fails the test.
@@ -359,6 +361,8 @@ static inline bool log_next(FILE *file, struct sim_log *line)
 		   line->pmu, line->op, &line->id, &line->flags, &line->result) == 7)
 		return true;
 	fprintf(stderr, "# the log is not whole: %s", text);
+	/* The teardown does not run. */
+	sim_defaults();
 	_exit(KSFT_FAIL);
 }
 

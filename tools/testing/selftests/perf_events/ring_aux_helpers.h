@@ -154,6 +154,44 @@ static inline bool aux_holds(const struct aux_area *area, __u64 from, __u64 to)
 	return true;
 }
 
+static inline void pin_to(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+/*
+ * A child that has @bytes written on @cpu, and stays there, so that its event is on. No
+ * other task gets in between, which would end the transaction.
+ */
+static inline pid_t aux_fork_on(int cpu, size_t bytes)
+{
+	struct sched_param param = { .sched_priority = 1 };
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	if (pipe(ready))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		pin_to(cpu);
+		sched_setscheduler(0, SCHED_FIFO, &param);
+		aux_tick_of("pmusim_aux", cpu, bytes);
+		c = write(ready[1], "r", 1);
+		for (;;)
+			;
+	}
+	close(ready[1]);
+	if (read(ready[0], &c, 1) != 1)
+		pid = -1;
+	close(ready[0]);
+	return pid;
+}
+
 /* The next record of @type, others are dropped. False if there is none. */
 static inline bool aux_next(struct ring *ring, __u32 want, void *record, size_t max)
 {

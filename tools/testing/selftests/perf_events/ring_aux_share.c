@@ -7,7 +7,6 @@
  */
 #define _GNU_SOURCE
 
-#include <sched.h>
 #include <sys/wait.h>
 
 #include "../kselftest_harness.h"
@@ -44,15 +43,6 @@ FIXTURE_TEARDOWN(ring_aux_share)
 	close(self->owner);
 }
 
-static void pin_to(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
-
 static int redirect(int fd, int owner)
 {
 	return event_ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, owner);
@@ -61,6 +51,7 @@ static int redirect(int fd, int owner)
 /* Either is refused beside the other, but neither beside an event without an area. */
 TEST_F(ring_aux_share, area_is_of_the_pmu_that_set_it_up)
 {
+	struct perf_event_aux_snapshot snap = { .size = sizeof(snap) };
 	struct perf_event_attr attr = aux_attr("pmusim_aux_nosg");
 	struct aux_record record;
 	int fd, other;
@@ -79,6 +70,9 @@ TEST_F(ring_aux_share, area_is_of_the_pmu_that_set_it_up)
 	EXPECT_EQ(0, aux_tick_of("pmusim_aux_nosg", 0, 640));
 	ASSERT_EQ(0, event_disable(other));
 	EXPECT_EQ(0, aux_head(&self->ring));
+	/* It has no part in the area, so there is nothing to tell either. */
+	EXPECT_EQ(0, event_ioctl(fd, PERF_EVENT_IOC_AUX_SNAPSHOT, (unsigned long)&snap));
+	EXPECT_EQ(-EINVAL, event_ioctl(other, PERF_EVENT_IOC_AUX_SNAPSHOT, (unsigned long)&snap));
 
 	ASSERT_EQ(0, event_enable(fd));
 	ASSERT_EQ(0, aux_tick(64));
@@ -92,66 +86,15 @@ TEST_F(ring_aux_share, area_is_of_the_pmu_that_set_it_up)
 	close(fd);
 }
 
-/* Its children would write to one buffer on many CPUs; see perf_mmap(). */
-TEST_F(ring_aux_share, inherited_event_of_a_task_is_not_redirected)
-{
-	struct perf_event_attr attr = fault_attr();
-	int owner = event_open(&attr), fd;
-	struct ring ring;
-
-	ASSERT_LE(0, owner);
-	ASSERT_EQ(0, ring_map(&ring, owner, DATA_PAGES));
-	fd = event_open(&attr);
-	ASSERT_LE(0, fd);
-	EXPECT_EQ(0, redirect(fd, owner));
-	close(fd);
-
-	attr.inherit = 1;
-	fd = event_open(&attr);
-	ASSERT_LE(0, fd);
-	EXPECT_EQ(-EINVAL, redirect(fd, owner));
-	EXPECT_EQ(0, redirect(fd, -1));
-	close(fd);
-	fd = event_open_on(&attr, 0, 0);
-	ASSERT_LE(0, fd);
-	EXPECT_EQ(0, redirect(fd, self->owner));
-	close(fd);
-	ring_unmap(&ring);
-	close(owner);
-}
-
-static pid_t fork_on(int cpu)
-{
-	int ready[2];
-	pid_t pid;
-	char c;
-
-	if (pipe(ready))
-		return -1;
-	pid = fork();
-	if (!pid) {
-		pin_to(cpu);
-		aux_tick_of("pmusim_aux", cpu, 640);
-		/* And stay there, so that its event is on the CPU. */
-		c = write(ready[1], "r", 1);
-		for (;;)
-			;
-	}
-	close(ready[1]);
-	if (read(ready[0], &c, 1) != 1)
-		pid = -1;
-	close(ready[0]);
-	return pid;
-}
-
 /*
  * The event leaves the buffer, the area stays: it is mapped through the owner of the
  * buffer, too. The parent sits on another CPU, so that its own event is not on.
  */
-static void leave(struct __test_metadata *_metadata, FIXTURE_DATA(ring_aux_share) *self,
+static void leave(struct __test_metadata *_metadata, FIXTURE_DATA(ring_aux_share) * self,
 		  bool unmap)
 {
 	const int prot = PROT_READ | PROT_WRITE;
+	struct aux_record record;
 	int fd, other = event_open_on(&self->attr, 0, 0);
 	struct aux_area second;
 	pid_t pid;
@@ -167,13 +110,16 @@ static void leave(struct __test_metadata *_metadata, FIXTURE_DATA(ring_aux_share
 	ASSERT_EQ(0, aux_map(&second, &self->ring, self->owner, AUX_PAGES, prot));
 	ASSERT_EQ(0, event_enable(fd));
 	pin_to(1);
-	pid = fork_on(0);
+	pid = aux_fork_on(0, 640);
 	ASSERT_LT(0, pid);
 
 	/* The transaction of the child ends. */
 	EXPECT_EQ(0, unmap ? aux_unmap(&self->area) : redirect(fd, -1));
 	EXPECT_EQ(640, aux_head(&self->ring));
 	EXPECT_TRUE(aux_holds(&second, 0, 640));
+	/* Where it was written the record of it is, too. */
+	EXPECT_TRUE(aux_next(&self->ring, PERF_RECORD_AUX, &record, sizeof(record)));
+	EXPECT_EQ(640, record.size);
 
 	/* So nothing holds the area when its last mapping goes, and it has no size. */
 	if (!unmap)

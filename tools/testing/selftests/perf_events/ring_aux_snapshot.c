@@ -278,22 +278,12 @@ TEST_F(ring_snapshot, many_readers_see_a_head_that_grows)
 	close(fd);
 }
 
-static void pin_to(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
-
 /* A child of the task writes to the area of the event that it has inherited. */
 TEST_F(ring_snapshot, child_of_an_inherited_event_is_stopped)
 {
 	struct ring ring;
-	int ready[2], fd;
 	pid_t pid;
-	char c;
+	int fd;
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		SKIP(return, "needs a second CPU");
@@ -303,19 +293,9 @@ TEST_F(ring_snapshot, child_of_an_inherited_event_is_stopped)
 	ASSERT_EQ(0, ring_map(&ring, fd, DATA_PAGES));
 	ASSERT_EQ(0, aux_map(&self->area, &ring, fd, AUX_PAGES, PROT_READ));
 	ASSERT_EQ(0, event_enable(fd));
-	ASSERT_EQ(0, pipe(ready));
 	pin_to(1);
-	pid = fork();
-	ASSERT_LE(0, pid);
-	if (!pid) {
-		pin_to(0);
-		aux_tick(640);
-		/* And stay there, so that its event is on the CPU. */
-		c = write(ready[1], "r", 1);
-		for (;;)
-			;
-	}
-	ASSERT_EQ(1, read(ready[0], &c, 1));
+	pid = aux_fork_on(0, 640);
+	ASSERT_LT(0, pid);
 	EXPECT_EQ(0, snapshot(fd, &self->snap, 0));
 	EXPECT_EQ(640, self->snap.head);
 	EXPECT_EQ(0, snapshot(fd, &self->snap, PERF_AUX_SNAPSHOT_DISABLE));

@@ -439,6 +439,30 @@ TEST_F(ring_output, minus_one_is_an_int)
 	EXPECT_EQ(0, ring_head(&self->ring));
 }
 
+/* Its children would write to one buffer on many CPUs, as if it were mapped. */
+TEST_F(ring_output, inherited_event_of_a_task_is_not_redirected)
+{
+	struct ring ring;
+	int owner, guest;
+
+	self->attr.inherit = 1;
+	guest = event_open(&self->attr);
+	ASSERT_LE(0, guest);
+	EXPECT_EQ(-EINVAL, set_output(guest, self->owner));
+	EXPECT_EQ(0, set_output(guest, -1));
+	close(guest);
+
+	owner = event_open_on(&self->attr, 0, 0);
+	ASSERT_LE(0, owner);
+	ASSERT_EQ(0, ring_map(&ring, owner, 2));
+	guest = event_open_on(&self->attr, 0, 0);
+	ASSERT_LE(0, guest);
+	EXPECT_EQ(0, set_output(guest, owner));
+	close(guest);
+	ring_unmap(&ring);
+	close(owner);
+}
+
 TEST_F(ring_output, buffer_that_nobody_maps_ends_the_redirection)
 {
 	ASSERT_EQ(0, set_output(self->guest, self->owner));
