@@ -46,7 +46,9 @@ u64 pfm_period(u64 value)
  */
 u64 pfm_value_about(const struct pfm_reg *reg)
 {
-	return reg->base + (reg->event ? local64_read(&reg->event->count) : 0);
+	/* As a guess it may be read while the register overflows elsewhere. */
+	return READ_ONCE(reg->base) +
+	       (reg->event ? local64_read(&reg->event->count) : 0);
 }
 
 /**
