@@ -219,7 +219,7 @@ static pid_t start_rival(void)
  * A call that never lets go of the CPU is switched from twice at most: on its way in
  * and on its way out. These take many times as long as the other one sleeps.
  */
-TEST_F(ring_aux_acct, others_run_while_it_is_allocated_and_freed)
+TEST_F_TIMEOUT(ring_aux_acct, others_run_while_it_is_allocated_and_freed, 300)
 {
 	size_t pages = 1, bytes = get_avphys_pages() * page_size() / 3;
 	long before, area, freed, data;
