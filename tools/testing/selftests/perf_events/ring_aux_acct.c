@@ -252,9 +252,10 @@ TEST_F_TIMEOUT(ring_aux_acct, others_run_while_it_is_allocated_and_freed, 300)
 	kill(rival, SIGKILL);
 	waitpid(rival, NULL, 0);
 	TH_LOG("%zu pages: switched from %ld, %ld and %ld times", pages, area, freed, data);
-	EXPECT_LT(2, area);
-	EXPECT_LT(2, freed);
-	EXPECT_LT(2, data);
+	/* A kernel that lets nobody else run has some of them from sleeping locks. */
+	EXPECT_LT(10, area);
+	EXPECT_LT(10, freed);
+	EXPECT_LT(10, data);
 	ASSERT_EQ(0, ring_unmap(&large));
 	close(fd);
 }
