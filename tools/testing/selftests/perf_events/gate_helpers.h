@@ -176,6 +176,40 @@ static inline struct gate_value gate_read(int fd)
 	return value;
 }
 
+static inline long task_switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+/*
+ * All values as of one instant: read(2) takes the times one after the other, and a
+ * kernel that can be preempted may switch in between.
+ */
+static inline struct gate_value gate_read_whole(int fd)
+{
+	struct gate_value value;
+	long before;
+
+	do {
+		before = task_switches();
+		value = gate_read(fd);
+	} while (task_switches() != before);
+	return value;
+}
+
+/* Of an event that has no read_format */
+static inline __u64 raw_count(int fd)
+{
+	__u64 value = 0;
+
+	if (read(fd, &value, sizeof(value)) != sizeof(value))
+		return 0;
+	return value;
+}
+
 static inline __u64 gate_read_count(int fd)
 {
 	return gate_read(fd).value;

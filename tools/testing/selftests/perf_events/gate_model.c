@@ -399,6 +399,7 @@ static bool check_event(const struct model *model, unsigned int nr)
 	__u64 count = event->gone.count, openings = event->gone.openings;
 	struct gate_value value;
 	unsigned int task;
+	int tries = 10;
 
 	if (!event->used)
 		return true;
@@ -406,13 +407,13 @@ static bool check_event(const struct model *model, unsigned int nr)
 		count += event->in[task].count;
 		openings += event->in[task].openings;
 	}
-	value = gate_read(event->fd);
 	/*
 	 * read(2) takes the times one after the other, and a task that is on its way
 	 * to sleep may have been switched out in between.
 	 */
-	if (value.running > value.enabled)
+	do
 		value = gate_read(event->fd);
+	while (value.running > value.enabled && tries--);
 	if (value.value == count && value.gate_count == openings &&
 	    value.gate_time <= value.running && value.running <= value.enabled)
 		return true;

@@ -86,7 +86,7 @@ static int open_aux(struct perf_event_attr *attr, struct sim_ring *ring, size_t 
 	return ret ? ret : fd;
 }
 
-TEST_F(aux, a_stream_arrives_byte_for_byte)
+TEST_F_TIMEOUT(aux, a_stream_arrives_byte_for_byte, 110)
 {
 	struct aux_record aux;
 	struct pollfd poll_fd;

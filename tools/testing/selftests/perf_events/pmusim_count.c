@@ -245,7 +245,8 @@ TEST_F(count, the_clock_samples)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, ring_map(&ring, fd, 16));
 	begin = now_ns();
-	while (now_ns() - begin < 100000000)
+	while (now_ns() - begin < 100000000 ||
+	       (!ring.page->data_head && now_ns() - begin < 10000000000ULL))
 		;
 	ASSERT_EQ(0, sim_disable(fd));
 	value = sim_read(fd);
@@ -257,22 +258,30 @@ TEST_F(count, the_clock_samples)
 
 TEST_F(count, the_timer_counts_at_its_rate)
 {
-	__u64 begin, end, before;
-	double rate;
+	__u64 time[4], before, counted;
+	bool good;
 	int fd;
 
 	self->attr.config = SIM_TIMER;
 	self->attr.config1 = 1000;
 	fd = sim_open(&self->attr, -1, 0, -1);
 	ASSERT_LE(0, fd);
-	begin = now_ns();
+	time[0] = now_ns();
 	before = sim_count(fd);
-	sleep_ms(500);
-	rate = sim_count(fd) - before;
-	end = now_ns();
-	rate = rate * 1e9 / (end - begin);
-	EXPECT_LT(900, rate);
-	EXPECT_GT(1100, rate);
+	time[1] = now_ns();
+	do {
+		sleep_ms(50);
+		time[2] = now_ns();
+		counted = sim_count(fd) - before;
+		time[3] = now_ns();
+		/* One in each ms: never more, and not less in the long run. */
+		EXPECT_GE((time[3] - time[0]) / 1000000 + 1, counted);
+		good = time[2] - time[1] >= 500000000 &&
+		       counted >= (time[2] - time[1]) / 1000000 / 20 * 19;
+	} while (!good && time[3] - time[0] < 20000000000ULL);
+	EXPECT_TRUE(good) {
+		TH_LOG("%llu in %llu ns", counted, time[2] - time[1]);
+	}
 }
 
 static __u64 nr_switches(void)
@@ -529,6 +538,7 @@ TEST_F(user_page, the_count_never_goes_backwards)
 {
 	__u64 config = SIM_WIDTH(variant->width) | SIM_OFLOW(variant->context);
 	struct perf_event_attr attr = sim_attr("pmusim", config);
+	const __u64 end = now_ns() + 10000000000ULL;
 	unsigned int i, changes = 0;
 	__u64 count, last = 0;
 	struct sim_ring ring;
@@ -542,7 +552,8 @@ TEST_F(user_page, the_count_never_goes_backwards)
 	ASSERT_EQ(0, ring_map(&ring, fd, 0));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, tick_for_ever, &stop));
 
-	for (i = 0; i < 1000000; i++) {
+	/* The thread may have to wait for its turn. */
+	for (i = 0; i < 1000000 || (!changes && now_ns() < end); i++) {
 		count = read_user_page(ring.page, self->reg, variant->width);
 		if (count < last)
 			break;
@@ -551,7 +562,7 @@ TEST_F(user_page, the_count_never_goes_backwards)
 	}
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
-	EXPECT_EQ(1000000, i) {
+	EXPECT_LE(last, count) {
 		TH_LOG("%llu after %llu", count, last);
 	}
 	EXPECT_LT(0, changes);

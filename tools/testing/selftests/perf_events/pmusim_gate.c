@@ -63,6 +63,8 @@ FIXTURE_SETUP(gate)
 		return;
 	if (variant->stop && sim_put("pmusim/capabilities", "+gate_stop"))
 		SKIP(return, "a kernel without gates");
+	/* What ends a sleep here is an interrupt of the CPU that the events are on. */
+	ASSERT_EQ(0, run_on(0));
 	sim_put("pmusim/capabilities", variant->nmi ? "+gate_nmi" : "-gate_nmi");
 	self->trigger = sim_attr("pmusim", SIM_OFLOW(variant->context));
 	self->trigger.sample_period = PERIOD;

@@ -400,6 +400,8 @@ TEST_F(sample, each_overflow_is_a_packet_of_the_aux_output)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, sim_enable(leader));
 	ASSERT_EQ(0, sim_tick(0, 0, 10 * PERIOD));
+	/* irq_work makes the packet, in the next interrupt at the latest. */
+	sleep_ms(1);
 	ASSERT_EQ(0, sim_disable(leader));
 	EXPECT_EQ(10 * 256, aux_head(&self->ring));
 	EXPECT_TRUE(aux_drain(&self->ring));

@@ -182,6 +182,28 @@ static int open_group(int *fd, unsigned int nr, __u64 config, int disabled)
 	return 0;
 }
 
+/* Events take turns by a timer, which may be late. */
+static bool has_its_turn(int fd)
+{
+	const __u64 end = now_ns() + 10000000000ULL;
+
+	while (!sim_read(fd).running && now_ns() < end)
+		sleep_ms(10);
+	return sim_read(fd).running;
+}
+
+static bool waits_for_its_turn(int fd)
+{
+	const __u64 end = now_ns() + 10000000000ULL;
+	struct sim_value value;
+
+	do {
+		sleep_ms(10);
+		value = sim_read(fd);
+	} while (value.enabled == value.running && now_ns() < end);
+	return value.enabled > value.running;
+}
+
 TEST_F(sched, a_group_is_on_as_a_whole_or_not_at_all)
 {
 	struct sim_value first, other;
@@ -193,6 +215,10 @@ TEST_F(sched, a_group_is_on_as_a_whole_or_not_at_all)
 	ASSERT_EQ(0, sim_enable(self->fd[0]));
 	ASSERT_EQ(0, sim_enable(self->fd[3]));
 	sleep_ms(500);
+	for (i = 0; i < 6; i += 3) {
+		EXPECT_TRUE(has_its_turn(self->fd[i]));
+		EXPECT_TRUE(waits_for_its_turn(self->fd[i]));
+	}
 	ASSERT_EQ(0, sim_disable(self->fd[0]));
 	ASSERT_EQ(0, sim_disable(self->fd[3]));
 
@@ -446,8 +472,7 @@ TEST_F(sched, an_exclusive_event_blocks_all_others)
 	EXPECT_LT(0, value.enabled);
 	EXPECT_EQ(0, value.running);
 	close(self->fd[0]);
-	sleep_ms(100);
-	EXPECT_LT(0, sim_read(self->fd[1]).running);
+	EXPECT_TRUE(has_its_turn(self->fd[1]));
 }
 
 TEST_F(sched, an_exclusive_event_is_never_on_with_another)
@@ -471,6 +496,8 @@ TEST_F(sched, an_exclusive_event_is_never_on_with_another)
 	ASSERT_EQ(0, sim_enable(self->fd[0]));
 	ASSERT_EQ(0, sim_enable(self->fd[1]));
 	sleep_ms(300);
+	EXPECT_TRUE(has_its_turn(self->fd[0]));
+	EXPECT_TRUE(has_its_turn(self->fd[1]));
 	ASSERT_EQ(0, sim_disable(self->fd[0]));
 	ASSERT_EQ(0, sim_disable(self->fd[1]));
 	log = log_open();

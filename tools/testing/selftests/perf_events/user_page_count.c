@@ -178,21 +178,28 @@ TEST_F(count, new_period_adds_nothing)
 {
 	struct perf_event_attr attr = user_attr(PERF_TYPE_HARDWARE, variant->config);
 	__u64 before[3], after[3], most = 0, period;
+	struct timespec begin, end;
 	int fd, i;
 
 	attr.sample_period = 1000000000;
 	fd = user_open(&attr, 0, -1, -1);
 	ASSERT_LE(0, fd);
-	for (i = 0; i < 100; i++) {
+	for (i = 0; i < 100;) {
 		period = 1000000000 + i;
+		clock_gettime(CLOCK_MONOTONIC, &begin);
 		ASSERT_EQ(sizeof(before), read(fd, before, sizeof(before)));
 		ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_PERIOD, &period));
 		work(100);
 		ASSERT_EQ(sizeof(after), read(fd, after, sizeof(after)));
+		clock_gettime(CLOCK_MONOTONIC, &end);
+		/* A busy host can make it as long as a period is. */
+		if (1000000000LL * (end.tv_sec - begin.tv_sec) + end.tv_nsec - begin.tv_nsec >
+		    50000000)
+			continue;
+		i++;
 		if (after[0] - before[0] > most)
 			most = after[0] - before[0];
 	}
-	/* A busy host may make it long, but not for as long as a period is. */
 	EXPECT_GT(500000000, most);
 	close(fd);
 }
@@ -397,12 +404,33 @@ FIXTURE_TEARDOWN(sampling)
 {
 }
 
+/*
+ * QEMU stops a counter of PowerPC in another thread than that of the processor, and
+ * takes back what has just been read. It shows if no more is counted for a while, but
+ * only once, whereas a page that is wrong stays so.
+ */
+static bool bracket_beside_a_stop(struct brackets *b, int fd,
+				  const volatile struct perf_event_mmap_page *page)
+{
+	unsigned long high = b->high;
+
+	if (!bracket(b, fd, page))
+		return false;
+	if (b->high == high)
+		return true;
+	if (!bracket(b, fd, page))
+		return false;
+	if (b->high == high + 1)
+		b->high = high;
+	return true;
+}
+
 TEST_F(sampling, page_and_read_agree)
 {
 	unsigned long i;
 
 	for (i = 0; i < user_reads(); i++) {
-		ASSERT_TRUE(bracket(&self->b, self->fd, self->page));
+		ASSERT_TRUE(bracket_beside_a_stop(&self->b, self->fd, self->page));
 		work(i % 37);
 	}
 	EXPECT_LT(0, self->b.direct);
@@ -504,12 +532,6 @@ static bool records_tell_of_throttling(const struct perf_event_mmap_page *page)
 }
 
 /*
- * QEMU stops a counter of PowerPC in another thread than that of the processor, and
- * takes back what has just been read. It shows if no more is counted for a while.
- */
-#define STOP_SLACK	1000
-
-/*
  * Until the next tick its counter stands still. Some machines leave it to be read,
  * others, which cannot, have to take it out of the page.
  */
@@ -523,7 +545,7 @@ TEST_F(throttled, event_shows_its_last_count)
 	__u32 seq;
 
 	for (i = 0; i < 10 * user_reads() && (stopped < 1000 || b.direct < 20); i++) {
-		ASSERT_TRUE(bracket(&b, self->fd, page));
+		ASSERT_TRUE(bracket_beside_a_stop(&b, self->fd, page));
 		seq = page->lock;
 		before = page_read(page);
 		ASSERT_EQ(sizeof(value), read(self->fd, value, sizeof(value)));
@@ -546,8 +568,6 @@ TEST_F(throttled, event_shows_its_last_count)
 	EXPECT_TRUE(records_tell_of_throttling(self->page));
 	EXPECT_LE(1000, stopped);
 	EXPECT_LE(20, b.direct);
-	EXPECT_GE(STOP_SLACK, b.worst);
-	b.high = 0;
 	EXPECT_BRACKETS(&b);
 }
 

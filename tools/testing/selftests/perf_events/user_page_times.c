@@ -52,7 +52,7 @@ TEST_F(times, page_and_read_agree)
 	EXPECT_EQ(0, b.running);
 }
 
-TEST_F(times, page_and_read_agree_while_sampling)
+TEST_F_TIMEOUT(times, page_and_read_agree_while_sampling, 110)
 {
 	const char *reason = getenv("PERF_TEST_NO_PMU_INTERRUPTS");
 	struct perf_event_attr attr = cycles_attr();

@@ -57,7 +57,7 @@ TEST_F(x86_pmu_count, each_instruction_counts_once)
 	}
 }
 
-TEST_F(x86_pmu_count, count_crosses_bit_31)
+TEST_F_TIMEOUT(x86_pmu_count, count_crosses_bit_31, 110)
 {
 	__u64 once = gain(self->fd, 1);
 

@@ -142,6 +142,20 @@ static inline __u64 page_read(const struct perf_event_mmap_page *page)
 	}
 }
 
+/* What @gain tells if no task switch in the middle of page_read() makes it longer. */
+static inline __u64 undisturbed(__u64 (*gain)(int, const struct perf_event_mmap_page *),
+				int fd, const struct perf_event_mmap_page *page)
+{
+	unsigned long retries;
+	__u64 value;
+
+	do {
+		retries = nr_page_retries;
+		value = gain(fd, page);
+	} while (nr_page_retries != retries);
+	return value;
+}
+
 static inline struct perf_event_mmap_page *page_map(int fd, unsigned int nr_data)
 {
 	size_t page_size = sysconf(_SC_PAGESIZE);

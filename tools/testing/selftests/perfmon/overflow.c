@@ -147,16 +147,26 @@ TEST_F(ovfl, notified_overflow_masks)
 
 TEST_F(ovfl, time_stands_still_while_masked)
 {
-	__u64 active;
+	int clock = perf_counter(PERF_COUNT_SW_TASK_CLOCK);
+	__u64 active, time[4];
 
+	ASSERT_LE(0, clock);
 	begin(_metadata, self->fd, &self->pmd);
 	pages_touch(&self->pages, 10);
 	active = pfm_info(self->fd, 0).set_act_duration;
 	burn(2 * NSEC_PER_MSEC);
 	EXPECT_EQ(active, pfm_info(self->fd, 0).set_act_duration);
+	time[0] = perf_count(clock);
 	EXPECT_EQ(0, pfm_restart(self->fd));
+	time[1] = perf_count(clock);
 	burn(2 * NSEC_PER_MSEC);
-	EXPECT_LE(active + 2 * NSEC_PER_MSEC, pfm_info(self->fd, 0).set_act_duration);
+	time[2] = perf_count(clock);
+	active = pfm_info(self->fd, 0).set_act_duration - active;
+	time[3] = perf_count(clock);
+	EXPECT_LT(time[1], time[2]);
+	EXPECT_LE(time[2] - time[1], active);
+	EXPECT_GE(time[3] - time[0], active);
+	close(clock);
 }
 
 TEST_F(ovfl, restart_applies_the_long_reset)
@@ -273,16 +283,26 @@ TEST_F(ovfl, registers_named_are_reset_too)
 TEST_F(ovfl, clocks_named_are_reset_too)
 {
 	struct pfarg_pmd clock = { .reg_num = SW(TASK_CLOCK), .reg_value = 1ULL << 62 };
+	int perf = perf_counter(PERF_COUNT_SW_TASK_CLOCK);
+	__u64 time[2], value;
 
+	ASSERT_LE(0, perf);
 	ASSERT_EQ(0, pfm_write_pmds(self->fd, &clock, 1));
 	self->pmd.reg_reset_pmds[4] = BIT_OF(SW(TASK_CLOCK));
 	self->pmd.reg_flags = 0;
 	begin(_metadata, self->fd, &self->pmd);
 	EXPECT_LT(1ULL << 62, pfm_value(self->fd, 0, SW(TASK_CLOCK)));
 	pages_touch(&self->pages, 10);
+	/* The look does what irq_work may not have had the time to do. */
+	pfm_info(self->fd, 0);
+	time[0] = perf_count(perf);
 	burn(NSEC_PER_MSEC);
-	EXPECT_GT(1ULL << 61, pfm_value(self->fd, 0, SW(TASK_CLOCK)));
-	EXPECT_LE(NSEC_PER_MSEC, pfm_value(self->fd, 0, SW(TASK_CLOCK)));
+	time[1] = perf_count(perf);
+	value = pfm_value(self->fd, 0, SW(TASK_CLOCK));
+	EXPECT_LT(time[0], time[1]);
+	EXPECT_LE(time[1] - time[0], value);
+	EXPECT_GT(1ULL << 61, value);
+	close(perf);
 }
 
 TEST_F(ovfl, clock_overflows)
@@ -293,24 +313,39 @@ TEST_F(ovfl, clock_overflows)
 		.reg_value = -2 * NSEC_PER_MSEC,
 		.reg_long_reset = -1 * NSEC_PER_MSEC,
 	};
-	__u64 before, active = 0;
-	unsigned int i;
+	__u64 before, active = 0, period = 2 * NSEC_PER_MSEC;
+	unsigned int whole = 0;
+	long began;
 
-	begin(_metadata, self->fd, &clock);
-	for (i = 0; i < 10; i++) {
-		while (!pfm_msg(self->fd).type)
+	ASSERT_EQ(0, pfm_write_pmds(self->fd, &clock, 1));
+	ASSERT_EQ(0, pfm_load_self(self->fd));
+	began = switches();
+	ASSERT_EQ(0, pfm_start(self->fd, NULL));
+	while (whole < 10) {
+		while (!pfm_msg_now(self->fd).type)
 			burn(NSEC_PER_MSEC / 10);
 		before = active;
 		active = pfm_info(self->fd, 0).set_act_duration;
-		/* Timers are late, not early. */
-		EXPECT_LE((i ? 1 : 2) * NSEC_PER_MSEC / 100 * 99, active - before);
+		/* Timers are late, not early, but where the thread leaves the CPU. */
+		if (switches() == began) {
+			EXPECT_LE(period / 1000 * 999, active - before);
+			whole++;
+		}
+		period = NSEC_PER_MSEC;
+		began = switches();
 		ASSERT_EQ(0, pfm_restart(self->fd));
 	}
 }
 
-static unsigned long loops_in(__u64 ns)
+/*
+ * How far the thread gets in a fixed time at best: what else is at work on the
+ * machine can take most of such a time away, but not of all.
+ */
+#define NR_ROUNDS	10
+
+static void most_loops(unsigned long *most)
 {
-	__u64 end = now_ns(CLOCK_MONOTONIC) + ns;
+	__u64 end = now_ns(CLOCK_MONOTONIC) + 20 * NSEC_PER_MSEC;
 	unsigned long loops = 0;
 	volatile int i;
 
@@ -318,7 +353,8 @@ static unsigned long loops_in(__u64 ns)
 		for (i = 0; i < 100; i++)
 			;
 	}
-	return loops;
+	if (loops > *most)
+		*most = loops;
 }
 
 static int open_clock(__u64 config)
@@ -337,9 +373,9 @@ static int open_clock(__u64 config)
 TEST_F(ovfl, periods_of_one_nanosecond_leave_the_task_its_time)
 {
 	static const int clocks[] = { PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK };
-	unsigned long with_perf, with_us;
+	unsigned long with_perf = 0, with_us = 0;
 	int fd[ARRAY_SIZE(clocks)];
-	unsigned int i;
+	unsigned int i, round;
 
 	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
 		struct pfarg_pmd clock = {
@@ -348,18 +384,22 @@ TEST_F(ovfl, periods_of_one_nanosecond_leave_the_task_its_time)
 			.reg_short_reset = -1ULL,
 		};
 
-		fd[i] = open_clock(clocks[i]);
-		ASSERT_LE(0, fd[i]);
 		ASSERT_EQ(0, pfm_write_pmds(self->fd, &clock, 1));
 	}
-	with_perf = loops_in(200 * NSEC_PER_MSEC);
-	for (i = 0; i < ARRAY_SIZE(clocks); i++)
-		close(fd[i]);
-
 	ASSERT_EQ(0, pfm_load_self(self->fd));
-	ASSERT_EQ(0, pfm_start(self->fd, NULL));
-	with_us = loops_in(200 * NSEC_PER_MSEC);
-	ASSERT_EQ(0, pfm_stop(self->fd));
+	for (round = 0; round < NR_ROUNDS; round++) {
+		for (i = 0; i < ARRAY_SIZE(clocks); i++) {
+			fd[i] = open_clock(clocks[i]);
+			ASSERT_LE(0, fd[i]);
+		}
+		most_loops(&with_perf);
+		for (i = 0; i < ARRAY_SIZE(clocks); i++)
+			close(fd[i]);
+
+		ASSERT_EQ(0, pfm_start(self->fd, NULL));
+		most_loops(&with_us);
+		ASSERT_EQ(0, pfm_stop(self->fd));
+	}
 	TH_LOG("%lu loops beside perf's own clocks, %lu here", with_perf, with_us);
 	EXPECT_LT(with_perf / 4, with_us);
 }
@@ -372,24 +412,27 @@ TEST(clocks_chosen_by_a_control_register_are_clocks_too)
 	struct pfarg_pmd pmd = { .reg_value = -20000ULL, .reg_short_reset = -1ULL };
 	unsigned long with_perf, with_us;
 	struct pfarg_pmc pmc = { };
-	int fd, perf, i;
+	int fd, perf, i, round;
 
 	for (i = 0; i < 2; i++) {
+		with_perf = with_us = 0;
 		pmc.reg_value = i ? PERF_COUNT_SW_TASK_CLOCK : PERF_COUNT_SW_CPU_CLOCK;
-		perf = open_clock(pmc.reg_value);
-		ASSERT_LE(0, perf);
-		with_perf = loops_in(100 * NSEC_PER_MSEC);
-		close(perf);
-
 		fd = i ? pfm_create(&ctx, "default", &arg, sizeof(arg)) :
 			 pfm_create(&ctx, NULL, NULL, 0);
 		ASSERT_LE(0, fd);
 		ASSERT_EQ(0, pfm_write_pmcs(fd, &pmc, 1));
 		ASSERT_EQ(0, pfm_write_pmds(fd, &pmd, 1));
 		ASSERT_EQ(0, pfm_load_self(fd));
-		ASSERT_EQ(0, pfm_start(fd, NULL));
-		with_us = loops_in(100 * NSEC_PER_MSEC);
-		ASSERT_EQ(0, pfm_stop(fd));
+		for (round = 0; round < NR_ROUNDS; round++) {
+			perf = open_clock(pmc.reg_value);
+			ASSERT_LE(0, perf);
+			most_loops(&with_perf);
+			close(perf);
+
+			ASSERT_EQ(0, pfm_start(fd, NULL));
+			most_loops(&with_us);
+			ASSERT_EQ(0, pfm_stop(fd));
+		}
 		TH_LOG("%lu loops beside perf's own clock, %lu here", with_perf, with_us);
 		EXPECT_LT(with_perf / 4, with_us);
 		close(fd);
@@ -497,9 +540,13 @@ TEST_F(ovfl, each_of_two_readers_gets_one)
 	unsigned int i;
 	void *ret;
 
+	ASSERT_EQ(0, pfm_write_pmds(self->fd, &self->pmd, 1));
+	ASSERT_EQ(0, pfm_load_self(self->fd));
+	/* As begin(), but what it does to the file is not for those who read. */
+	pfm_msg(self->fd);
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, reader, &self->fd));
-	begin(_metadata, self->fd, &self->pmd);
+	ASSERT_EQ(0, pfm_start(self->fd, NULL));
 	for (i = 0; i < 2; i++) {
 		pages_touch(&self->pages, 10);
 		ASSERT_EQ(0, pfm_restart(self->fd));
@@ -641,12 +688,18 @@ static bool stands_still(struct shared *shared)
 	return shared->progress == seen;
 }
 
-static void wait_progress(struct shared *shared)
+/* Nor can one that does not stand still be told from one that has to wait. */
+static void wait_progress_by(struct shared *shared, unsigned long steps)
 {
 	unsigned long seen = shared->progress;
 
-	while (shared->progress == seen)
+	while (shared->progress < seen + steps)
 		usleep(100);
+}
+
+static void wait_progress(struct shared *shared)
+{
+	wait_progress_by(shared, 1);
 }
 
 TEST_F(blocking, target_waits_for_the_restart)
@@ -668,7 +721,7 @@ TEST_F(blocking, signal_ends_the_wait_without_a_reset)
 	ASSERT_EQ(0, kill(self->pid, SIGUSR1));
 	wait_progress(self->shared);
 	EXPECT_EQ(0, pfm_value(self->fd, 0, FAULTS));
-	EXPECT_FALSE(stands_still(self->shared));
+	wait_progress_by(self->shared, 1000);
 	EXPECT_EQ(0, pfm_restart(self->fd));
 	while (!pfm_msg(self->fd).type)
 		usleep(100);
@@ -690,7 +743,7 @@ TEST_F(blocking, close_lets_the_target_go)
 	EXPECT_TRUE(stands_still(self->shared));
 	close(self->fd);
 	wait_progress(self->shared);
-	EXPECT_FALSE(stands_still(self->shared));
+	wait_progress_by(self->shared, 1000);
 }
 
 TEST_F(blocking, unload_lets_the_target_go)
@@ -698,7 +751,7 @@ TEST_F(blocking, unload_lets_the_target_go)
 	EXPECT_TRUE(stands_still(self->shared));
 	EXPECT_EQ(0, pfm_unload(self->fd));
 	wait_progress(self->shared);
-	EXPECT_FALSE(stands_still(self->shared));
+	wait_progress_by(self->shared, 1000);
 }
 
 /*
@@ -791,7 +844,7 @@ TEST(blocking_context_blocks_its_target_and_nobody_else)
 	EXPECT_EQ(0, sleeper.shared->progress);
 	ASSERT_EQ(1, write(sleeper.pipe[1], "", 1));
 	usleep(20000);
-	EXPECT_FALSE(stands_still(sleeper.shared));
+	wait_progress_by(sleeper.shared, 1000);
 	EXPECT_TRUE(stands_still(other));
 	ASSERT_EQ(0, pfm_restart(fd));
 	ASSERT_EQ((ssize_t)sizeof(msg), read(fd, &msg, sizeof(msg)));
@@ -823,7 +876,7 @@ TEST(blocking_context_blocks_a_target_that_it_comes_back_to)
 	ASSERT_EQ(0, pfm_load_tid(fd, pid, 0));
 	ASSERT_EQ(1, write(sleeper.pipe[1], "", 1));
 	wait_progress(sleeper.shared);
-	EXPECT_FALSE(stands_still(sleeper.shared));
+	wait_progress_by(sleeper.shared, 1000);
 	child_kill(pid);
 	close(fd);
 }

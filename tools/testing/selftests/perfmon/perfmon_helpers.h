@@ -205,20 +205,27 @@ static inline long pfm_make_set(int fd, int id, unsigned int flags, __u64 timeou
 	return pfm_create_evtsets(fd, &desc, 1);
 }
 
-/* A message, or type 0 if there is none */
-static inline union pfarg_msg pfm_msg(int fd)
+/* A message, or type 0 if there is none as yet */
+static inline union pfarg_msg pfm_msg_now(int fd)
 {
-	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
 	int flags = fcntl(fd, F_GETFL);
 	union pfarg_msg msg = { };
 
-	/* Where irq_work waits for the timer, so does the message. */
-	poll(&pollfd, 1, 100);
 	fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 	if (read(fd, &msg, sizeof(msg)) != sizeof(msg))
 		msg.type = 0;
 	fcntl(fd, F_SETFL, flags);
 	return msg;
+}
+
+/* A message, or type 0 if there is none */
+static inline union pfarg_msg pfm_msg(int fd)
+{
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+
+	/* Where irq_work waits for the timer, so does the message. */
+	poll(&pollfd, 1, 100);
+	return pfm_msg_now(fd);
 }
 
 /* Fresh pages: touching each for the first time is a page fault. */
@@ -319,7 +326,39 @@ static inline __u64 now_ns(clockid_t clock)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
-/* Use this much time on the CPU, by the CPU's own clock of this thread. */
+static inline int perf_counter(__u64 config)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = config,
+	};
+
+	return syscall(__NR_perf_event_open, &attr, 0, -1, -1, 0);
+}
+
+static inline __u64 perf_count(int fd)
+{
+	__u64 count = -1;
+
+	return read(fd, &count, sizeof(count)) == sizeof(count) ? count : -1;
+}
+
+/*
+ * How often this thread has lost the CPU. A stretch of its time in which that did not
+ * change is of one piece: there, no clock of perf was stopped and started again.
+ */
+static inline long switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+/*
+ * Use this much time on the CPU, by the scheduler's clock of this thread. It stops and
+ * starts at other instants than those of perf, between which a machine may take its
+ * time: it tells nothing of how much they have counted.
+ */
 static inline void burn(__u64 ns)
 {
 	__u64 end = now_ns(CLOCK_THREAD_CPUTIME_ID) + ns;

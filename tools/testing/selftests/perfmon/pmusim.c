@@ -449,7 +449,7 @@ static __u64 slow_ticks(int fd, int num, __u64 (*done)(int fd, void *arg), void 
 	do {
 		sim_tick(fd, num, 10);
 		now = now_ns(CLOCK_MONOTONIC);
-	} while (now < start + 2000 * NSEC_PER_MSEC && (i++ < 1000 || done(fd, arg) < 10));
+	} while (now < start + 20000 * NSEC_PER_MSEC && (i++ < 1000 || done(fd, arg) < 10));
 	/* There are not more than 1000 ticks in a second, with one sample in each. */
 	return (now - start) / NSEC_PER_MSEC + 2;
 }
@@ -544,9 +544,10 @@ static __u64 loops_in(__u64 ns)
 
 /*
  * Interrupts and handlers are not what perfmon bounds, and on an emulator that has to
- * share its CPU they take most of the time. A program that is starved gets nothing.
+ * share its CPU they take most of the time, the more so with a kernel for debugging. A
+ * program that is starved gets nothing.
  */
-#define LEAST_SHARE	100
+#define LEAST_SHARE	400
 
 /* Sets of which each register has overflowed as soon as it counts */
 static void too_short(struct __test_metadata *const _metadata, int fd, enum context context,
@@ -557,7 +558,7 @@ static void too_short(struct __test_metadata *const _metadata, int fd, enum cont
 		.reg_flags = PFM_REGFL_RANDOM, .reg_random_mask = 15,
 	};
 	struct pfarg_pmc pmc = { };
-	__u64 with, without;
+	__u64 with = 0, without = 0;
 	int i;
 
 	for (i = 0; i < sets * regs; i++) {
@@ -572,10 +573,13 @@ static void too_short(struct __test_metadata *const _metadata, int fd, enum cont
 		ASSERT_EQ(0, pfm_write_pmds(fd, &pmd, 1));
 	}
 	ASSERT_EQ(0, pfm_load_self(fd));
-	ASSERT_EQ(0, pfm_start(fd, NULL));
-	with = loops_in(200 * NSEC_PER_MSEC);
-	EXPECT_EQ(0, pfm_stop(fd));
-	without = loops_in(200 * NSEC_PER_MSEC);
+	/* By turns, as the machine may be slower for a while. */
+	for (i = 0; i < 10; i++) {
+		ASSERT_EQ(0, pfm_start(fd, NULL));
+		with += loops_in(20 * NSEC_PER_MSEC);
+		EXPECT_EQ(0, pfm_stop(fd));
+		without += loops_in(20 * NSEC_PER_MSEC);
+	}
 	TH_LOG("%llu turns beside %llu, runs %llu", with, without, pfm_info(fd, 1).set_runs);
 	EXPECT_LT(without / LEAST_SHARE, with);
 	EXPECT_LE(1, pfm_info(fd, 1).set_runs);

@@ -16,22 +16,6 @@ static long timed_set(int fd, int id, __u64 timeout)
 }
 
 /* A counter of perf events that runs beside the sets */
-static int perf_counter(__u64 config)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE, .size = sizeof(attr), .config = config,
-	};
-
-	return syscall(__NR_perf_event_open, &attr, 0, -1, -1, 0);
-}
-
-static __u64 perf_count(int fd)
-{
-	__u64 count = -1;
-
-	return read(fd, &count, sizeof(count)) == sizeof(count) ? count : -1;
-}
-
 /*
  * A clock beside the sets, read before the start, after it, before the stop and
  * after it: the sets' time is not less than the inner and not more than the
@@ -102,18 +86,28 @@ TEST(times_of_the_sets_add_up_to_the_time_of_the_thread)
 	beside.clock = perf_counter(PERF_COUNT_SW_TASK_CLOCK);
 	ASSERT_LE(0, beside.clock);
 	ASSERT_EQ(0, beside_start(&beside, fd));
-	burn(300 * NSEC_PER_MSEC);
+	do {
+		burn(100 * NSEC_PER_MSEC);
+		sum_durations(fd, 2, runs);
+	} while (runs[0] < 30);
 	ASSERT_EQ(0, beside_stop(&beside, fd));
 	sum = sum_durations(fd, 2, runs);
 	TH_LOG("%llu + %llu runs", runs[0], runs[1]);
 	EXPECT_BESIDE(&beside, sum);
 	EXPECT_GE(1, llabs((long long)(runs[0] - runs[1])));
-	EXPECT_LE(10, runs[0]);
 	/* No run but the last is shorter than the timeout. */
 	EXPECT_LE((runs[0] + runs[1] - 1) * NSEC_PER_MSEC / 100 * 99, sum);
 	close(beside.clock);
 	close(fd);
 }
+
+/*
+ * The interrupt that switches may come while the core looks for the events that count
+ * a fault: that fault can be in neither set. It is a small part of what a fault takes,
+ * so few of the switches come there.
+ */
+#define EXPECT_FEW_MISSING(whole, sum, runs)				\
+	EXPECT_GE((runs) / 5, llabs((long long)((whole) - (sum))))
 
 TEST(software_event_over_all_sets_equals_one_that_is_not_switched)
 {
@@ -141,24 +135,22 @@ TEST(software_event_over_all_sets_equals_one_that_is_not_switched)
 	}
 	sum_durations(fd, 4, runs);
 	TH_LOG("%llu faults, %llu in 4 sets with %llu runs of the first", whole, sum, runs[0]);
-	/*
-	 * The interrupt that switches may come while the core looks for the
-	 * events that count a fault: that fault can be in neither set.
-	 */
-	EXPECT_GE(4 * runs[0], llabs((long long)(whole - sum)));
-	EXPECT_GE(whole / 100, llabs((long long)(whole - sum)));
+	EXPECT_FEW_MISSING(whole, sum, 4 * runs[0]);
 	close(perf);
 	close(fd);
 }
 
 /*
  * A run lasts as long as its timeout and a little longer: how much is told by the
- * shortest ones, because an emulator may have to wait for its host.
+ * shortest ones, because an emulator may have to wait for its host. Those in which the
+ * thread lost the CPU tell nothing: the timer may have gone on a little longer than
+ * the time of the set.
  */
 TEST(runs_last_as_long_as_their_timeouts)
 {
 	const __u64 timeout[2] = { 20 * NSEC_PER_MSEC, 60 * NSEC_PER_MSEC };
-	__u64 time[2] = { }, runs[2] = { }, shortest[2] = { -1ULL, -1ULL }, ratio;
+	__u64 time[2] = { }, runs[2] = { }, shortest[2] = { -1ULL, -1ULL };
+	long now = switches(), last, began = now;
 	struct pfarg_setinfo info[2];
 	int i, fd = pfm_open(0);
 
@@ -169,6 +161,8 @@ TEST(runs_last_as_long_as_their_timeouts)
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 	do {
 		burn(NSEC_PER_MSEC / 10);
+		last = now;
+		now = switches();
 		memset(info, 0, sizeof(info));
 		info[1].set_id = 1;
 		ASSERT_EQ(0, pfm_getinfo_evtsets(fd, info, 2));
@@ -178,24 +172,22 @@ TEST(runs_last_as_long_as_their_timeouts)
 			/* Those that have ended, one by one */
 			if (info[i].set_flags & PFM_SETFL_OUT_ACTIVE || info[i].set_runs == runs[i])
 				continue;
-			if (info[i].set_runs == runs[i] + 1) {
+			if (info[i].set_runs == runs[i] + 1 && began == switches()) {
 				EXPECT_LE(timeout[i] / 1000 * 999, run);
 				shortest[i] = run < shortest[i] ? run : shortest[i];
 			}
+			/* The other one began after the look before this one. */
+			began = last;
 			time[i] = info[i].set_act_duration;
 			runs[i] = info[i].set_runs;
 		}
-	} while (runs[0] < 100 && (shortest[0] > timeout[0] / 100 * 102 ||
-				   shortest[1] > timeout[1] / 100 * 102));
+	} while (runs[0] < 250 && (shortest[0] > timeout[0] + NSEC_PER_MSEC ||
+				   shortest[1] > timeout[1] + NSEC_PER_MSEC));
 	ASSERT_EQ(0, pfm_stop(fd));
 	EXPECT_GE(1, llabs((long long)(pfm_info(fd, 0).set_runs - pfm_info(fd, 1).set_runs)));
-	ratio = shortest[1] * 1000 / shortest[0];
-	TH_LOG("%llu ns and %llu ns, as 1 to %llu.%03llu, in %llu runs", shortest[0],
-	       shortest[1], ratio / 1000, ratio % 1000, runs[0]);
-	EXPECT_GE(timeout[0] / 100 * 102, shortest[0]);
-	EXPECT_GE(timeout[1] / 100 * 102, shortest[1]);
-	EXPECT_LE(2940, ratio);
-	EXPECT_GE(3060, ratio);
+	TH_LOG("%llu ns and %llu ns in %llu runs", shortest[0], shortest[1], runs[0]);
+	EXPECT_GE(timeout[0] + NSEC_PER_MSEC, shortest[0]);
+	EXPECT_GE(timeout[1] + NSEC_PER_MSEC, shortest[1]);
 	close(fd);
 }
 
@@ -207,36 +199,53 @@ TEST(one_set_follows_itself)
 	ASSERT_EQ(0, timed_set(fd, 0, NSEC_PER_MSEC));
 	ASSERT_EQ(0, pfm_load_self(fd));
 	ASSERT_EQ(0, pfm_start(fd, NULL));
-	burn(20 * NSEC_PER_MSEC);
+	while (pfm_info(fd, 0).set_runs < 3)
+		burn(NSEC_PER_MSEC);
 	ASSERT_EQ(0, pfm_stop(fd));
-	EXPECT_LE(2, pfm_info(fd, 0).set_runs);
 	close(fd);
 }
 
-TEST(sleep_switches_nothing_and_keeps_what_is_left)
+/*
+ * Is what sleeps left as it is? Not if the machine takes so long that the timer is
+ * right to switch, nor if it does when the thread leaves the CPU: that costs the timer
+ * some of its time.
+ */
+static bool sleeps_without_a_switch(struct __test_metadata *const _metadata)
 {
-	__u64 timeout = 200 * NSEC_PER_MSEC, before, after;
+	__u64 timeout = 200 * NSEC_PER_MSEC, before, after, lasted;
 	int fd = pfm_open(0);
+	bool still;
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, timed_set(fd, 0, timeout));
 	ASSERT_EQ(0, timed_set(fd, 1, timeout));
 	ASSERT_EQ(0, pfm_load_self(fd));
 	ASSERT_EQ(0, pfm_start(fd, NULL));
-	burn(20 * NSEC_PER_MSEC);
-	before = pfm_info(fd, 0).set_timeout;
-	EXPECT_GE(timeout - 20 * NSEC_PER_MSEC, before);
+	do {
+		burn(NSEC_PER_MSEC);
+		before = pfm_info(fd, 0).set_timeout;
+	} while (before > timeout - 20 * NSEC_PER_MSEC);
 	usleep(500000);
 	after = pfm_info(fd, 0).set_timeout;
-	EXPECT_EQ(1, pfm_info(fd, 0).set_runs);
-	EXPECT_EQ(0, pfm_info(fd, 1).set_runs);
-	EXPECT_LE(after, before);
-	EXPECT_LE(before, after + 50 * NSEC_PER_MSEC);
+	still = pfm_info(fd, 0).set_runs == 1 && !pfm_info(fd, 1).set_runs &&
+		before < after + 50 * NSEC_PER_MSEC;
+	if (still)
+		EXPECT_LE(after, before);
 	while (pfm_info(fd, 1).set_runs == 0)
 		burn(NSEC_PER_MSEC);
-	/* Each time that the thread leaves the CPU may cost the timer some of its time. */
-	EXPECT_LE(timeout, pfm_info(fd, 0).set_act_duration + NSEC_PER_MSEC);
+	lasted = pfm_info(fd, 0).set_act_duration;
+	TH_LOG("%llu ns left before, %llu after, ran for %llu", before, after, lasted);
 	close(fd);
+	return still && lasted + NSEC_PER_MSEC >= timeout;
+}
+
+TEST(sleep_switches_nothing_and_keeps_what_is_left)
+{
+	int tries = 20;
+
+	while (tries && !sleeps_without_a_switch(_metadata))
+		tries--;
+	EXPECT_LT(0, tries);
 }
 
 TEST(idle_cpu_switches_by_wall_time)
@@ -513,6 +522,8 @@ TEST(timed_and_counted_sets_mix)
 	ASSERT_EQ(0, timed_set(fd, 2, 2 * NSEC_PER_MSEC));
 	ASSERT_EQ(0, pfm_load_self(fd));
 	ASSERT_EQ(0, pfm_start(fd, NULL));
+	while (!(pfm_info(fd, 1).set_flags & PFM_SETFL_OUT_ACTIVE))
+		burn(NSEC_PER_MSEC);
 	/* Without faults the counted set stays. */
 	burn(10 * NSEC_PER_MSEC);
 	sum_durations(fd, 3, runs);
@@ -645,20 +656,27 @@ TEST(restart_resets_the_set_that_overflowed_though_another_was_chosen)
 	close(fd);
 }
 
+/*
+ * The time before the start and after the look at the timer bounds what the timer
+ * may have run, however long the machine takes between them.
+ */
 TEST(start_again_begins_the_timeout_anew)
 {
-	__u64 timeout = 10000 * NSEC_PER_MSEC, left;
+	__u64 timeout = 10000 * NSEC_PER_MSEC, start, left;
 	int fd = pfm_open(0);
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, timed_set(fd, 0, timeout));
 	ASSERT_EQ(0, pfm_load_self(fd));
 	ASSERT_EQ(0, pfm_start(fd, NULL));
-	burn(50 * NSEC_PER_MSEC);
-	left = pfm_info(fd, 0).set_timeout;
-	EXPECT_GE(timeout - 50 * NSEC_PER_MSEC, left);
+	do {
+		burn(50 * NSEC_PER_MSEC);
+		left = pfm_info(fd, 0).set_timeout;
+	} while (left > timeout - 50 * NSEC_PER_MSEC);
+	start = now_ns(CLOCK_MONOTONIC);
 	ASSERT_EQ(0, pfm_start(fd, NULL));
-	EXPECT_LT(left, pfm_info(fd, 0).set_timeout);
+	left = pfm_info(fd, 0).set_timeout;
+	EXPECT_LE(timeout - left, now_ns(CLOCK_MONOTONIC) - start);
 	EXPECT_EQ(1, pfm_info(fd, 0).set_runs);
 	close(fd);
 }
@@ -686,36 +704,45 @@ TEST(set_created_again_begins_anew)
 	close(fd);
 }
 
+/*
+ * Throttled, there would be one run for each tick: twelve would take 10 ms at least,
+ * at 1000 ticks in a second. Without that they are done in 3, unless an emulator has
+ * to wait for its host.
+ */
 TEST(throttling_does_not_stop_the_timeouts)
 {
-	struct beside beside;
-	__u64 runs[2], sum, most = 0;
+	const __u64 begin = now_ns(CLOCK_MONOTONIC);
+	__u64 runs[2], sum, first, start, now, least = -1ULL;
 	struct sample_rate rate;
-	int fd, i, tries;
+	struct beside beside;
+	int fd, i;
 
 	ASSERT_EQ(0, sample_rate_set(&rate, "1"));
 	beside.clock = perf_counter(PERF_COUNT_SW_TASK_CLOCK);
-	/*
-	 * Throttled, there would be a run for each tick, 100 at most. Without that
-	 * there are 500, unless an emulator has to wait for its host.
-	 */
-	for (tries = 0; tries < 20 && most < 105; tries++) {
-		fd = pfm_open(0);
-		ASSERT_LE(0, fd);
-		for (i = 0; i < 2; i++)
-			ASSERT_EQ(0, timed_set(fd, i, NSEC_PER_MSEC / 5));
-		ASSERT_EQ(0, pfm_load_self(fd));
-		ASSERT_EQ(0, beside_start(&beside, fd));
-		burn(100 * NSEC_PER_MSEC);
-		ASSERT_EQ(0, beside_stop(&beside, fd));
-		sum = sum_durations(fd, 2, runs);
-		EXPECT_BESIDE(&beside, sum);
-		most = runs[0] + runs[1] > most ? runs[0] + runs[1] : most;
-		close(fd);
-	}
+	fd = pfm_open(0);
+	ASSERT_LE(0, fd);
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, timed_set(fd, i, NSEC_PER_MSEC / 5));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, beside_start(&beside, fd));
+	burn(20 * NSEC_PER_MSEC);
+	do {
+		start = now_ns(CLOCK_MONOTONIC);
+		sum_durations(fd, 2, runs);
+		first = runs[0] + runs[1];
+		do {
+			sum_durations(fd, 2, runs);
+			now = now_ns(CLOCK_MONOTONIC);
+		} while (runs[0] + runs[1] < first + 12);
+		least = now - start < least ? now - start : least;
+	} while (least > 8 * NSEC_PER_MSEC && now - begin < 20000 * NSEC_PER_MSEC);
+	ASSERT_EQ(0, beside_stop(&beside, fd));
+	sum = sum_durations(fd, 2, runs);
+	EXPECT_BESIDE(&beside, sum);
 	EXPECT_EQ(0, sample_rate_restore(&rate));
-	TH_LOG("%llu runs", most);
-	EXPECT_LE(105, most);
+	TH_LOG("12 of %llu runs in %llu ns", runs[0] + runs[1], least);
+	EXPECT_GE(8 * NSEC_PER_MSEC, least);
+	close(fd);
 	close(beside.clock);
 }
 
@@ -725,6 +752,8 @@ static void *storm_thread(void *arg)
 	unsigned int i = 0;
 	cpu_set_t cpus;
 
+	while (!shared->go)
+		usleep(100);
 	while (!shared->done) {
 		CPU_ZERO(&cpus);
 		CPU_SET(i++ % 2, &cpus);
@@ -755,22 +784,23 @@ TEST(migrations_lose_no_switch_and_no_event)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, storm_thread, &shared));
 	ASSERT_EQ(0, beside_start(&beside, fd));
 	whole = -perf_count(perf);
+	/* The readings of the clock are not to be on two CPUs themselves. */
+	shared.go = 1;
 	do {
 		pages_touch(&pages, 50);
 		sum_durations(fd, 3, runs);
 	} while (runs[0] < 50);
-	whole += perf_count(perf);
-	ASSERT_EQ(0, beside_stop(&beside, fd));
 	shared.done = 1;
 	pthread_join(thread, NULL);
+	whole += perf_count(perf);
+	ASSERT_EQ(0, beside_stop(&beside, fd));
 	sum = sum_durations(fd, 3, runs);
 	for (i = 0; i < 3; i++)
 		faults += pfm_value(fd, i, FAULTS);
-	TH_LOG("%llu runs", runs[0] + runs[1] + runs[2]);
+	TH_LOG("%llu faults, %llu in 3 sets with %llu runs of the first", whole, faults,
+	       runs[0]);
 	EXPECT_BESIDE(&beside, sum);
-	/* See software_event_over_all_sets_equals_one_that_is_not_switched */
-	EXPECT_GE(3 * runs[0], llabs((long long)(whole - faults)));
-	EXPECT_GE(whole / 100 + 1, llabs((long long)(whole - faults)));
+	EXPECT_FEW_MISSING(whole, faults, 3 * runs[0]);
 	EXPECT_GE(1, runs[0] - runs[1]);
 	EXPECT_GE(1, runs[1] - runs[2]);
 	close(beside.clock);

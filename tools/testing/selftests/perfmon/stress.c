@@ -331,7 +331,7 @@ TEST_F_TIMEOUT(stress, cpus_come_and_go, 170)
 		ASSERT_EQ(0, pfm_set_pmd(fd, i, SW(CONTEXT_SWITCHES), 0));
 	}
 	ASSERT_EQ(0, pthread_create(&thread, NULL, hotplug_thread, &storm));
-	while (now_ns(CLOCK_MONOTONIC) < end && is_allowed(ret)) {
+	while ((now_ns(CLOCK_MONOTONIC) < end || loads < 2) && is_allowed(ret)) {
 		ret = pfm_load_tid(fd, 1, 0);
 		loads += !ret;
 		if (!ret)
