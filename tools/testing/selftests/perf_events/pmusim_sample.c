@@ -234,7 +234,7 @@ TEST_F(overflow, a_timer_that_is_too_fast_is_throttled_again_and_again)
 	self->attr.sample_period = 1;
 	self->attr.sample_type = 0;
 	self->attr.disabled = 1;
-	ASSERT_NE(0, max_sample_rate(1000));
+	ASSERT_NE(0, max_sample_rate(1));
 	self->fd = sim_open(&self->attr, -1, 0, -1);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, ring_map(&self->ring, self->fd, 64));
@@ -268,11 +268,11 @@ TEST_F(overflow, a_throttled_member_of_a_group_goes_on_too)
 	self->attr.config1 = 20000;
 	self->attr.sample_period = 1;
 	self->attr.sample_type = 0;
-	ASSERT_NE(0, max_sample_rate(1000));
+	ASSERT_NE(0, max_sample_rate(1));
 	self->fd = sim_open(&self->attr, -1, 0, leader);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, ring_map(&self->ring, self->fd, 64));
-	end = now_ns() + 5000000000ULL;
+	end = now_ns() + 20000000000ULL;
 	while (sum.starts < 10 && now_ns() < end) {
 		sleep_ms(5);
 		count_records(&self->ring, &sum);

@@ -539,7 +539,7 @@ static bool fits(const unsigned int *mask, unsigned int nr, unsigned int used)
 	return false;
 }
 
-TEST_F(sched, a_group_is_accepted_exactly_if_its_masks_can_be_met)
+TEST_F_TIMEOUT(sched, a_group_is_accepted_exactly_if_its_masks_can_be_met, 110)
 {
 	unsigned int round, i, nr, seed = 1, accepted = 0, refused = 0;
 	unsigned int mask[MAX_EVENTS];

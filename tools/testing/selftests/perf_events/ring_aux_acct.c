@@ -216,16 +216,22 @@ static pid_t start_rival(void)
 }
 
 /*
- * A call that never lets go of the CPU is switched from twice at most: on its way in
- * and on its way out. These take many times as long as the other one sleeps.
+ * A call that never lets go of the CPU is switched from twice at most, on its way in
+ * and on its way out, and a few times more where it waits for a lock.
+ */
+#define A_FEW_SWITCHES	10
+
+/*
+ * Each call takes many times as long as the other one sleeps, who may oversleep, if the
+ * machine is busy: it is enough if they come between once.
  */
 TEST_F_TIMEOUT(ring_aux_acct, others_run_while_it_is_allocated_and_freed, 300)
 {
 	size_t pages = 1, bytes = get_avphys_pages() * page_size() / 3;
-	long before, area, freed, data;
+	long before, area = 0, freed = 0, data = 0;
 	struct ring large;
+	int fd, try;
 	pid_t rival;
-	int fd;
 
 	while (2 * pages * page_size() <= bytes && pages * page_size() < 512UL << 20)
 		pages *= 2;
@@ -234,30 +240,32 @@ TEST_F_TIMEOUT(ring_aux_acct, others_run_while_it_is_allocated_and_freed, 300)
 	ASSERT_EQ(0, ring_map(&self->ring, self->fd, DATA_PAGES));
 	rival = start_rival();
 	ASSERT_LT(0, rival);
-	sched_yield();
-	before = switches();
-	ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, pages, PROT_READ));
-	area = switches() - before;
-	sched_yield();
-	before = switches();
-	ASSERT_EQ(0, aux_unmap(&self->area));
-	freed = switches() - before;
-
-	fd = event_open_on(&self->attr, -1, 0);
-	ASSERT_LE(0, fd);
-	sched_yield();
-	before = switches();
-	ASSERT_EQ(0, ring_map(&large, fd, pages));
-	data = switches() - before;
+	for (try = 0; try < 10 && (area <= A_FEW_SWITCHES || freed <= A_FEW_SWITCHES); try++) {
+		sched_yield();
+		before = switches();
+		ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, pages, PROT_READ));
+		area = switches() - before;
+		sched_yield();
+		before = switches();
+		ASSERT_EQ(0, aux_unmap(&self->area));
+		freed = switches() - before;
+	}
+	for (try = 0; try < 10 && data <= A_FEW_SWITCHES; try++) {
+		fd = event_open_on(&self->attr, -1, 0);
+		ASSERT_LE(0, fd);
+		sched_yield();
+		before = switches();
+		ASSERT_EQ(0, ring_map(&large, fd, pages));
+		data = switches() - before;
+		ASSERT_EQ(0, ring_unmap(&large));
+		close(fd);
+	}
 	kill(rival, SIGKILL);
 	waitpid(rival, NULL, 0);
 	TH_LOG("%zu pages: switched from %ld, %ld and %ld times", pages, area, freed, data);
-	/* A kernel that lets nobody else run has some of them from sleeping locks. */
-	EXPECT_LT(10, area);
-	EXPECT_LT(10, freed);
-	EXPECT_LT(10, data);
-	ASSERT_EQ(0, ring_unmap(&large));
-	close(fd);
+	EXPECT_LT(A_FEW_SWITCHES, area);
+	EXPECT_LT(A_FEW_SWITCHES, freed);
+	EXPECT_LT(A_FEW_SWITCHES, data);
 }
 
 /*

@@ -100,7 +100,7 @@ TEST_F(count, page_and_read_agree_across_sleep_and_yield)
 	EXPECT_BRACKETS(&self->b);
 }
 
-TEST_F(count, page_and_read_agree_across_migration)
+TEST_F_TIMEOUT(count, page_and_read_agree_across_migration, 110)
 {
 	unsigned long i;
 
@@ -242,7 +242,7 @@ static void *reset_elsewhere(void *arg)
 }
 
 /* Two writers of a page at once would leave the one's index with the other's offset. */
-TEST_F(count, reset_on_another_cpu_leaves_a_whole_page)
+TEST_F_TIMEOUT(count, reset_on_another_cpu_leaves_a_whole_page, 110)
 {
 	struct other_thread other = { .fd = self->fd };
 	unsigned long round, i;

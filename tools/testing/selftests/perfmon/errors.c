@@ -477,6 +477,8 @@ TEST(message_that_cannot_be_delivered)
 	struct pfarg_pmd pmd = {
 		.reg_num = FAULTS, .reg_value = -1ULL, .reg_flags = PFM_REGFL_OVFL_NOTIFY,
 	};
+	/* Volatile, as a compiler that sees the address warns of it. */
+	void *volatile nowhere = (void *)8;
 	int fd = pfm_open(0);
 	struct pages pages;
 
@@ -486,7 +488,7 @@ TEST(message_that_cannot_be_delivered)
 	ASSERT_EQ(0, pfm_load_self(fd));
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 	pages_touch(&pages, 1);
-	EXPECT_EQ(-EFAULT, pfm_ret(read(fd, (void *)8, sizeof(union pfarg_msg))));
+	EXPECT_EQ(-EFAULT, pfm_ret(read(fd, nowhere, sizeof(union pfarg_msg))));
 	/* It is still there, once. */
 	EXPECT_EQ(PFM_MSG_OVFL, pfm_msg(fd).type);
 	EXPECT_EQ(0, pfm_msg(fd).type);

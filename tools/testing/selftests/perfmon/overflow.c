@@ -415,7 +415,8 @@ TEST(clocks_chosen_by_a_control_register_are_clocks_too)
 	int fd, perf, i, round;
 
 	for (i = 0; i < 2; i++) {
-		with_perf = with_us = 0;
+		with_perf = 0;
+		with_us = 0;
 		pmc.reg_value = i ? PERF_COUNT_SW_TASK_CLOCK : PERF_COUNT_SW_CPU_CLOCK;
 		fd = i ? pfm_create(&ctx, "default", &arg, sizeof(arg)) :
 			 pfm_create(&ctx, NULL, NULL, 0);
