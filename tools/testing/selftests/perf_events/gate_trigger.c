@@ -32,6 +32,7 @@ FIXTURE_SETUP(gate_trigger)
 
 FIXTURE_TEARDOWN(gate_trigger)
 {
+	limit_sample_time();
 	close(self->target);
 	munmap(self->pages.mem, self->pages.size);
 	triggers_close(&self->triggers);
@@ -415,8 +416,6 @@ TEST_F(gate_trigger, hardware_overflow_opens_the_window)
 	int starter, i;
 	__u64 head;
 
-	/* One that is throttled opens nothing. */
-	keep_sample_rate();
 	attr.sample_period = 1000000;
 	attr.disabled = 1;
 	starter = gate_open(&attr, 0, -1);
@@ -427,6 +426,8 @@ TEST_F(gate_trigger, hardware_overflow_opens_the_window)
 	ASSERT_EQ(0, ring_map(&ring, starter, 8));
 	ASSERT_EQ(0, set_starter(starter, self->target));
 	ASSERT_EQ(0, set_stopper(self->triggers.stopper, self->target));
+	/* One that is throttled opens nothing. */
+	keep_sample_rate();
 	for (i = 0; i < 10; i++) {
 		pages_touch(&self->pages, NR_OUTSIDE);
 		head = ring_head(&ring);
@@ -480,7 +481,6 @@ TEST_F_TIMEOUT(gate_trigger, clock_gates_clocks_without_waiting_for_itself, 60)
 	EXPECT_LE(value.gate_time, value.running);
 	EXPECT_LT(0, value.value);
 	EXPECT_EQ(value.gate_count, gate_openings(sampling));
-	limit_sample_time();
 }
 
 /*

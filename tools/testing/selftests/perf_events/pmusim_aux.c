@@ -524,7 +524,7 @@ FIXTURE_SETUP(aux_group)
 	self->counter.sample_period = 100;
 	fd = sim_open(&self->counter, -1, 0, -1);
 	if (fd == -EOPNOTSUPP && variant->context >= SIM_NMI_LIKE)
-		SKIP(return, "pmusim is a module, or this machine sends itself no NMIs");
+		SIM_SKIP("pmusim is a module, or this machine sends itself no NMIs");
 	ASSERT_LE(0, fd);
 	close(fd);
 }

@@ -32,7 +32,7 @@ FIXTURE_SETUP(hotplug)
 	if (sim_skips(_metadata))
 		return;
 	if (access("/sys/devices/system/cpu/cpu1/online", W_OK))
-		SKIP(return, "no second CPU that can go offline");
+		SIM_SKIP("no second CPU that can go offline");
 	ASSERT_EQ(0, run_on(0));
 }
 
@@ -47,7 +47,7 @@ TEST_F(hotplug, a_stream_ends_with_its_cpu)
 	struct perf_event_attr attr = sim_attr("pmusim_aux", SIM_AUX_TIMER);
 	struct sim_ring ring;
 	unsigned int round;
-	__u64 head;
+	__u64 head, end;
 	int fd;
 
 	attr.config1 = 5000 | SIM_CHUNK(2048);
@@ -59,7 +59,10 @@ TEST_F(hotplug, a_stream_ends_with_its_cpu)
 		ASSERT_EQ(0, ring_map_aux(&ring, 16 * page_size(),
 					  PROT_READ | (round % 2 ? 0 : PROT_WRITE)));
 		ASSERT_EQ(0, sim_enable(fd));
-		sleep_ms(5);
+		end = now_ns() + 10000000000ULL;
+		do {
+			sleep_ms(5);
+		} while (!aux_head(&ring) && now_ns() < end);
 		ASSERT_EQ(0, set_online(0));
 		head = aux_head(&ring);
 		EXPECT_LT(0, head);

@@ -41,7 +41,7 @@ FIXTURE_SETUP(module)
 	if (sim_skips(_metadata))
 		return;
 	if (access("/sys/module/pmusim/refcnt", R_OK))
-		SKIP(return, "pmusim is built in");
+		SIM_SKIP("pmusim is built in");
 }
 
 FIXTURE_TEARDOWN(module)

@@ -71,7 +71,7 @@ FIXTURE_SETUP(overflow)
 	self->attr = sampling(SIM_OFLOW(variant->context));
 	fd = sim_open(&self->attr, -1, 0, -1);
 	if (fd == -EOPNOTSUPP && variant->context >= SIM_NMI_LIKE)
-		SKIP(return, "pmusim is a module, or this machine sends itself no NMIs");
+		SIM_SKIP("pmusim is a module, or this machine sends itself no NMIs");
 	ASSERT_LE(0, fd);
 	close(fd);
 }
@@ -249,7 +249,7 @@ TEST_F(overflow, a_timer_that_is_too_fast_is_throttled_again_and_again)
 	count_records(&self->ring, &sum);
 	EXPECT_LE(sum.starts, sum.stops);
 	EXPECT_GE(sum.starts + 1, sum.stops);
-	/* Each run has samples, or the next one would not have been too many. */
+	/* What is throttled by each sample has at least one in each of its runs. */
 	EXPECT_LE(sum.stops, sum.samples);
 }
 

@@ -76,6 +76,7 @@ TEST_F_TIMEOUT(sched, six_events_share_four_counters_evenly, 130)
 	__u64 ids[6], end = now_ns() + 60000000000ULL;
 	unsigned int i, turns[6], all = 0;
 	struct sim_value since[6], value;
+	bool even;
 
 	for (i = 0; i < 6; i++) {
 		self->fd[i] = sim_open_cpu(0, 0);
@@ -103,9 +104,11 @@ TEST_F_TIMEOUT(sched, six_events_share_four_counters_evenly, 130)
 	}
 	/* A turn that has lasted long weighs less and less. */
 	end = now_ns() + 60000000000ULL;
-	while (!times_are_even(self->fd, since) && now_ns() < end)
+	do {
 		sleep_ms(100);
-	EXPECT_TRUE(times_are_even(self->fd, since));
+		even = times_are_even(self->fd, since);
+	} while (!even && now_ns() < end);
+	EXPECT_TRUE(even);
 }
 
 /*

@@ -216,14 +216,19 @@ static pid_t start_rival(void)
 }
 
 /*
- * A call that never lets go of the CPU is switched from twice at most, on its way in
- * and on its way out, and a few times more where it waits for a lock.
+ * A call that never lets go of the CPU is switched from on its way in, on its way out
+ * and where a lock that it gives back lets others run.
  */
 #define A_FEW_SWITCHES	10
 
+static long max_long(long a, long b)
+{
+	return a > b ? a : b;
+}
+
 /*
- * Each call takes many times as long as the other one sleeps, who may oversleep, if the
- * machine is busy: it is enough if they come between once.
+ * Each call takes many times as long as the rival sleeps. It may oversleep on a busy
+ * machine, so one try in which it got in often enough will do.
  */
 TEST_F_TIMEOUT(ring_aux_acct, others_run_while_it_is_allocated_and_freed, 300)
 {
@@ -244,11 +249,11 @@ TEST_F_TIMEOUT(ring_aux_acct, others_run_while_it_is_allocated_and_freed, 300)
 		sched_yield();
 		before = switches();
 		ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, pages, PROT_READ));
-		area = switches() - before;
+		area = max_long(area, switches() - before);
 		sched_yield();
 		before = switches();
 		ASSERT_EQ(0, aux_unmap(&self->area));
-		freed = switches() - before;
+		freed = max_long(freed, switches() - before);
 	}
 	for (try = 0; try < 10 && data <= A_FEW_SWITCHES; try++) {
 		fd = event_open_on(&self->attr, -1, 0);
@@ -256,7 +261,7 @@ TEST_F_TIMEOUT(ring_aux_acct, others_run_while_it_is_allocated_and_freed, 300)
 		sched_yield();
 		before = switches();
 		ASSERT_EQ(0, ring_map(&large, fd, pages));
-		data = switches() - before;
+		data = max_long(data, switches() - before);
 		ASSERT_EQ(0, ring_unmap(&large));
 		close(fd);
 	}

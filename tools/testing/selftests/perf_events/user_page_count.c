@@ -364,6 +364,7 @@ TEST(page_and_read_agree_while_events_take_turns)
 
 FIXTURE(sampling)
 {
+	struct sample_limits		limits;
 	int				fd;
 	struct perf_event_mmap_page	*page;
 	struct brackets			b;
@@ -390,8 +391,7 @@ FIXTURE_SETUP(sampling)
 	if (reason)
 		SKIP(return, "%s", reason);
 	/* Throttled, an event has no counter to read. */
-	write_file(SYSCTL_SAMPLE_RATE, "100000000");
-	write_file(SYSCTL_TIME_PERCENT, "0");
+	ASSERT_EQ(0, sample_limits_set(&self->limits, "100000000", "0"));
 	attr.sample_period = variant->period;
 	attr.sample_type = PERF_SAMPLE_IP;
 	self->fd = user_open(&attr, 0, -1, -1);
@@ -402,28 +402,35 @@ FIXTURE_SETUP(sampling)
 
 FIXTURE_TEARDOWN(sampling)
 {
+	EXPECT_EQ(0, sample_limits_restore(&self->limits));
 }
 
+#ifdef __powerpc__
 /*
  * QEMU stops a counter of PowerPC in another thread than that of the processor, and
  * takes back what has just been read. It shows if no more is counted for a while, but
- * only once, whereas a page that is wrong stays so.
+ * seldom, and only once, whereas a page that is wrong stays so.
  */
 static bool bracket_beside_a_stop(struct brackets *b, int fd,
 				  const volatile struct perf_event_mmap_page *page)
 {
-	unsigned long high = b->high;
+	unsigned long high = b->high, forgiven = b->nr / 1000 + 3;
 
 	if (!bracket(b, fd, page))
 		return false;
-	if (b->high == high)
+	if (b->high == high || b->taken_back >= forgiven)
 		return true;
 	if (!bracket(b, fd, page))
 		return false;
-	if (b->high == high + 1)
+	if (b->high == high + 1) {
+		b->taken_back++;
 		b->high = high;
+	}
 	return true;
 }
+#else
+#define bracket_beside_a_stop	bracket
+#endif
 
 TEST_F(sampling, page_and_read_agree)
 {
@@ -467,24 +474,10 @@ TEST_F(sampling, event_that_stopped_itself_has_no_index)
 
 FIXTURE(throttled)
 {
+	struct sample_limits limits;
 	struct perf_event_mmap_page *page;
 	int fd;
-	char percent[16];
-	char rate[16];
 };
-
-static int read_text(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t len;
-
-	if (fd < 0)
-		return -errno;
-	len = read(fd, text, size - 1);
-	close(fd);
-	text[len > 0 ? len : 0] = '\0';
-	return len > 0 ? 0 : -EIO;
-}
 
 FIXTURE_SETUP(throttled)
 {
@@ -495,11 +488,8 @@ FIXTURE_SETUP(throttled)
 		return;
 	if (reason)
 		SKIP(return, "%s", reason);
-	ASSERT_EQ(0, read_text(SYSCTL_TIME_PERCENT, self->percent, sizeof(self->percent)));
-	ASSERT_EQ(0, read_text(SYSCTL_SAMPLE_RATE, self->rate, sizeof(self->rate)));
 	/* Many periods in a tick of the kernel, and one of them is allowed. */
-	ASSERT_EQ(0, write_file(SYSCTL_TIME_PERCENT, "25"));
-	ASSERT_EQ(0, write_file(SYSCTL_SAMPLE_RATE, "1"));
+	ASSERT_EQ(0, sample_limits_set(&self->limits, "1", "25"));
 	attr.sample_period = 100000;
 	attr.sample_type = PERF_SAMPLE_IP;
 	self->fd = user_open(&attr, 0, -1, -1);
@@ -510,10 +500,7 @@ FIXTURE_SETUP(throttled)
 
 FIXTURE_TEARDOWN(throttled)
 {
-	if (!self->rate[0])
-		return;
-	EXPECT_EQ(0, write_file(SYSCTL_SAMPLE_RATE, self->rate));
-	EXPECT_EQ(0, write_file(SYSCTL_TIME_PERCENT, self->percent));
+	EXPECT_EQ(0, sample_limits_restore(&self->limits));
 }
 
 static bool records_tell_of_throttling(const struct perf_event_mmap_page *page)

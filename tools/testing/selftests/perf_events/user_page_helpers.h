@@ -154,6 +154,7 @@ struct brackets {
 	unsigned long	back;
 	unsigned long	enabled;
 	unsigned long	running;
+	unsigned long	taken_back;
 	__u64		worst;
 	__u64		last;
 };
@@ -299,6 +300,50 @@ static inline int write_file(const char *path, const char *text)
 		ret = -errno;
 	close(fd);
 	return ret;
+}
+
+static inline int read_text(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len;
+
+	if (fd < 0)
+		return -errno;
+	len = read(fd, text, size - 1);
+	close(fd);
+	text[len > 0 ? len : 0] = '\0';
+	return len > 0 ? 0 : -EIO;
+}
+
+/* The limits of sampling, which are of the whole machine */
+struct sample_limits {
+	char percent[16];
+	char rate[16];
+};
+
+static inline int sample_limits_write(const char *rate, const char *percent)
+{
+	int ret = write_file(SYSCTL_TIME_PERCENT, "25");
+
+	if (!ret)
+		ret = write_file(SYSCTL_SAMPLE_RATE, rate);
+	return ret ? ret : write_file(SYSCTL_TIME_PERCENT, percent);
+}
+
+static inline int sample_limits_set(struct sample_limits *old, const char *rate,
+				    const char *percent)
+{
+	int ret = read_text(SYSCTL_TIME_PERCENT, old->percent, sizeof(old->percent));
+
+	if (!ret)
+		ret = read_text(SYSCTL_SAMPLE_RATE, old->rate, sizeof(old->rate));
+	return ret ? ret : sample_limits_write(rate, percent);
+}
+
+/* Nothing, if they have not been set. */
+static inline int sample_limits_restore(const struct sample_limits *old)
+{
+	return old->rate[0] ? sample_limits_write(old->rate, old->percent) : 0;
 }
 
 /* A child that does this until it is killed, or the test program is gone. */

@@ -19,6 +19,7 @@
 
 FIXTURE(times)
 {
+	struct sample_limits limits;
 	struct perf_event_mmap_page *page;
 	int fd;
 };
@@ -30,6 +31,7 @@ FIXTURE_SETUP(times)
 
 FIXTURE_TEARDOWN(times)
 {
+	EXPECT_EQ(0, sample_limits_restore(&self->limits));
 }
 
 /* The rest of the test goes on with self->fd and self->page. */
@@ -61,8 +63,7 @@ TEST_F_TIMEOUT(times, page_and_read_agree_while_sampling, 110)
 
 	if (reason)
 		SKIP(return, "%s", reason);
-	write_file(SYSCTL_SAMPLE_RATE, "100000000");
-	write_file(SYSCTL_TIME_PERCENT, "0");
+	ASSERT_EQ(0, sample_limits_set(&self->limits, "100000000", "0"));
 	attr.sample_period = 3000;
 	attr.sample_type = PERF_SAMPLE_IP;
 	OPEN(&attr, 0, -1, 1);

@@ -689,7 +689,7 @@ static bool stands_still(struct shared *shared)
 	return shared->progress == seen;
 }
 
-/* Nor can one that does not stand still be told from one that has to wait. */
+/* One that has to wait for the CPU looks like one that stands still: until it has moved. */
 static void wait_progress_by(struct shared *shared, unsigned long steps)
 {
 	unsigned long seen = shared->progress;

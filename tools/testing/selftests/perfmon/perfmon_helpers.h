@@ -428,8 +428,10 @@ static inline int sample_rate_set(struct sample_rate *old, const char *rate)
 
 static inline int sample_rate_restore(const struct sample_rate *old)
 {
-	int ret = write_file(SYSCTL_SAMPLE_RATE, old->rate);
+	int ret = write_file(SYSCTL_TIME_PERCENT, "25");
 
+	if (!ret)
+		ret = write_file(SYSCTL_SAMPLE_RATE, old->rate);
 	return ret ? ret : write_file(SYSCTL_TIME_PERCENT, old->percent);
 }
 
