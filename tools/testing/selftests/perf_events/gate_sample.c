@@ -453,6 +453,8 @@ static int open_reading_leader(struct perf_event_attr *attr, const char *tracepo
 TEST_F(gate_sample, sample_of_the_stopper_holds_the_gated_count)
 {
 	struct read_sample sample;
+	/* What the group has: how many, and a value and a gate_count of each */
+	__u64 group[5] = { };
 	int stopper, target;
 	unsigned int nr = 0;
 
@@ -474,7 +476,11 @@ TEST_F(gate_sample, sample_of_the_stopper_holds_the_gated_count)
 		EXPECT_EQ(nr * NR_INSIDE, sample.entry[1].value);
 		EXPECT_EQ(nr, sample.entry[1].gate_count);
 	}
-	EXPECT_EQ(NR_WINDOWS, nr);
+	EXPECT_EQ(NR_WINDOWS, nr) {
+		read(stopper, group, sizeof(group));
+		TH_LOG("the stopper counted %llu, another one %llu, the target %llu in %llu windows",
+		       group[1], gate_read_count(self->triggers.stopper), group[3], group[4]);
+	}
 }
 
 /* The same group with a starter that leads it: its record is ahead of the window. */

@@ -435,6 +435,17 @@ static inline int sample_rate_restore(const struct sample_rate *old)
 	return ret ? ret : write_file(SYSCTL_TIME_PERCENT, old->percent);
 }
 
+/*
+ * Programs that were here before may have made perf lower the rate, on a slow machine to
+ * less than what tests do at once.
+ */
+static inline void __attribute__((constructor)) default_sample_rate(void)
+{
+	struct sample_rate old;
+
+	sample_rate_set(&old, "100000");
+}
+
 /* Run @code as another user; the value is its exit status. */
 #define AS_NOBODY(code) ({						\
 	int __status = -1;						\
