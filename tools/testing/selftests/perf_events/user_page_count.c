@@ -390,6 +390,8 @@ FIXTURE_SETUP(sampling)
 		return;
 	if (reason)
 		SKIP(return, "%s", reason);
+	if (geteuid())
+		SKIP(return, "needs root to set the limit of samples");
 	/* Throttled, an event has no counter to read. */
 	ASSERT_EQ(0, sample_limits_set(&self->limits, "100000000", "0"));
 	attr.sample_period = variant->period;
@@ -488,6 +490,8 @@ FIXTURE_SETUP(throttled)
 		return;
 	if (reason)
 		SKIP(return, "%s", reason);
+	if (geteuid())
+		SKIP(return, "needs root to set the limit of samples");
 	/* Many periods in a tick of the kernel, and one of them is allowed. */
 	ASSERT_EQ(0, sample_limits_set(&self->limits, "1", "25"));
 	attr.sample_period = 100000;

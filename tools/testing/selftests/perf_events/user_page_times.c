@@ -63,6 +63,8 @@ TEST_F_TIMEOUT(times, page_and_read_agree_while_sampling, 110)
 
 	if (reason)
 		SKIP(return, "%s", reason);
+	if (geteuid())
+		SKIP(return, "needs root to set the limit of samples");
 	ASSERT_EQ(0, sample_limits_set(&self->limits, "100000000", "0"));
 	attr.sample_period = 3000;
 	attr.sample_type = PERF_SAMPLE_IP;

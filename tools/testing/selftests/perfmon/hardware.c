@@ -87,6 +87,8 @@ FIXTURE_SETUP(hw)
 	ASSERT_LE(0, self->fd);
 	if (!pfm_info(self->fd, 0).set_avail_pmds[0])
 		SKIP(return, "no PMU of the CPU");
+	if (geteuid())
+		SKIP(return, "needs root to set the limit of samples");
 	/* An emulator is slow enough for perf to lower the rate of all sampling. */
 	ASSERT_EQ(0, sample_rate_set(&self->rate, "2000000"));
 	ASSERT_EQ(0, write_file(SYSCTL_TIME_PERCENT, "0"));
