@@ -78,7 +78,7 @@ FIXTURE_SETUP(gate)
 	if (self->starter == -EOPNOTSUPP && variant->context >= SIM_NMI_LIKE) {
 		default_capabilities();
 		SIM_SKIP("pmusim is a module, or this machine sends itself no NMIs");
-	};
+	}
 	ASSERT_LE(0, self->starter);
 	self->stopper = sim_open(&self->trigger, -1, 0, -1);
 	ASSERT_LE(0, self->stopper);
