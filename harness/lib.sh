@@ -8,7 +8,8 @@
 set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
-build=$top/build
+# harness/bisect builds and tests other commits in a place of its own.
+build=${HARNESS_BUILD:-$top/build}
 linux=$build/linux
 ARCHES="x86_64 ppc64le"
 
@@ -156,11 +157,66 @@ overlay_files()
 	cd - >/dev/null
 }
 
-# series_patches: the names in patches/series, in order
+# names_in FILE: its lines without comments
+names_in()
+{
+	[ -f "$1" ] || return 0
+	sed -e 's/[[:space:]]*#.*//' -e '/^[[:space:]]*$/d' "$1"
+}
+
+# series_topics: the names in patches/series, in order
+series_topics()
+{
+	names_in "$top/patches/series"
+}
+
+# topic_patches TOPIC: its patches as TOPIC/NAME, in order
+topic_patches()
+{
+	names_in "$top/patches/$1/series" | sed "s,^,$1/,"
+}
+
+# series_patches: those of all topics, one after the other
 series_patches()
 {
-	[ -f "$top/patches/series" ] || return 0
-	sed -e 's/[[:space:]]*#.*//' -e '/^[[:space:]]*$/d' "$top/patches/series"
+	local topic
+
+	series_topics | while read -r topic; do
+		topic_patches "$topic"
+	done
+}
+
+# topic_needs TOPIC: the topics that its cover names
+topic_needs()
+{
+	sed -n 's/^Needs: *//p' "$top/patches/$1/cover.txt" | tr -s ' ' '\n' | sed '/^-*$/d'
+}
+
+# topic_closure TOPIC: all that it needs, and what those need, in the order of
+# patches/series
+topic_closure()
+{
+	local all=" $1 " topic
+
+	# Each needs only topics before it, so one pass from the end finds all.
+	while read -r topic; do
+		[[ $all != *" $topic "* ]] || all+="$(topic_needs "$topic" | tr '\n' ' ')"
+	done < <(series_topics | tac)
+	series_topics | while read -r topic; do
+		[[ $topic = "$1" || $all != *" $topic "* ]] || echo "$topic"
+	done
+}
+
+# overlay_of TOPIC...: the new files of these topics
+overlay_of()
+{
+	local topic name
+
+	for topic; do
+		topic_patches "$topic" | while read -r name; do
+			sed -n 's/^Overlay: *//p' "$top/patches/$name"
+		done
+	done
 }
 
 # series_inputs: one hash over all that `make tree` makes the series of
@@ -170,7 +226,10 @@ series_inputs()
 
 	{
 		kgit rev-parse base
-		series_patches
+		series_topics | while read -r name; do
+			echo "$name"
+			cat "$top/patches/$name"/{cover.txt,series} 2>/dev/null || echo missing
+		done
 		series_patches | while read -r name; do
 			cat "$top/patches/$name" 2>/dev/null || echo missing
 		done

@@ -7,7 +7,8 @@
  *	gate_region BINARY FUNCTION COMMAND...	in a command, its threads and its
  *						children, wherever BINARY is mapped
  *
- * See Documentation/userspace-api/perf_gate.rst.
+ * Needs CONFIG_PERF_EVENTS_GATE and CONFIG_UPROBE_EVENTS in the kernel that it runs
+ * on. See Documentation/userspace-api/perf_gate.rst.
  */
 #define _GNU_SOURCE
 #include <elf.h>

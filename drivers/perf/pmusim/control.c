@@ -266,9 +266,7 @@ static const struct {
 	{ "no_interrupt",	PERF_PMU_CAP_NO_INTERRUPT },
 	{ "no_exclude",		PERF_PMU_CAP_NO_EXCLUDE },
 	{ "gate_nmi",		PERF_PMU_CAP_GATE_NMI },
-#ifdef PERF_PMU_CAP_GATE_STOP
 	{ "gate_stop",		PERF_PMU_CAP_GATE_STOP },
-#endif
 };
 
 static int pmusim_capabilities_show(struct seq_file *m, void *unused)

@@ -15,11 +15,16 @@
 /* Without CAP_PERFMON, for all events that fit on a CPU take time from others */
 #define PMUSIM_MAX_RATE_USER	1000
 
-#ifdef PERF_PMU_CAP_GATE_STOP
-#define PMUSIM_CAP_GATES	(PERF_PMU_CAP_GATE_NMI | PERF_PMU_CAP_GATE_STOP)
-#else
-#define PMUSIM_CAP_GATES	PERF_PMU_CAP_GATE_NMI
+/* In a kernel without gates or without large AUX areas nobody asks for them. */
+#ifndef PERF_PMU_CAP_GATE_NMI
+#define PERF_PMU_CAP_GATE_NMI	0
+#define PERF_PMU_CAP_GATE_STOP	0
 #endif
+#ifndef PERF_PMU_CAP_AUX_LARGE
+#define PERF_PMU_CAP_AUX_LARGE	0
+#endif
+
+#define PMUSIM_CAP_GATES	(PERF_PMU_CAP_GATE_NMI | PERF_PMU_CAP_GATE_STOP)
 
 /* What makes a counter count: config:0-7 */
 enum pmusim_source {

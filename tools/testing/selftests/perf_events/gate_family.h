@@ -117,17 +117,6 @@ static inline bool tell(const struct puppet *puppet, const char *letters)
 	return true;
 }
 
-static inline void wait_for_success(struct __test_metadata *const _metadata, pid_t pid)
-{
-	int status;
-
-	ASSERT_LE(0, pid) {
-		TH_LOG("fork: %s", strerror(errno));
-	}
-	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	ASSERT_EQ(0, status);
-}
-
 /* The puppet has exited, and what it counted is part of its parent's count. */
 static inline void puppet_end(struct __test_metadata *const _metadata,
 			      const struct puppet *puppet)

@@ -31,6 +31,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "event_helpers.h"
+
 #ifdef PERF_EVENT_IOC_SET_STARTER
 #define GATE_UAPI
 #else
@@ -264,21 +266,6 @@ static inline void sleep_for_certain(void)
 	} while (after.ru_nvcsw == before.ru_nvcsw);
 }
 
-/* A file that holds one number, -1 when there is no such file. */
-static inline long read_number(const char *path)
-{
-	long number = -1;
-	FILE *file;
-
-	file = fopen(path, "r");
-	if (!file)
-		return -1;
-	if (fscanf(file, "%ld", &number) != 1)
-		number = -1;
-	fclose(file);
-	return number;
-}
-
 /* What a file of the kernel is told with one write(2). */
 static inline bool write_text(const char *path, const char *text)
 {
@@ -321,35 +308,6 @@ static inline long tracepoint_id(const char *name)
 		mount("tracefs", root, "tracefs", 0, NULL);
 	snprintf(path, sizeof(path), "%s/events/%s/id", root, name);
 	return read_number(path);
-}
-
-/* The type of a PMU such as "uprobe", -1 without it. */
-static inline long pmu_type(const char *name)
-{
-	char path[256];
-
-	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", name);
-	return read_number(path);
-}
-
-/* Where in the program's file the code at @address stands, 0 when unknown. */
-static inline __u64 file_offset(unsigned long address)
-{
-	unsigned long start, end, offset;
-	char line[512], mode[8];
-	__u64 found = 0;
-	FILE *maps;
-
-	maps = fopen("/proc/self/maps", "r");
-	if (!maps)
-		return 0;
-	while (!found && fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%lx-%lx %7s %lx", &start, &end, mode, &offset) == 4 &&
-		    address >= start && address < end)
-			found = address - start + offset;
-	}
-	fclose(maps);
-	return found;
 }
 
 /*

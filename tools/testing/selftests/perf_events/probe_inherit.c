@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 
 #include "../kselftest_harness.h"
-#include "gate_family.h"
+#include "event_helpers.h"
 
 FIXTURE(probe_inherit)
 {

@@ -53,15 +53,6 @@ struct aux_lost_record {
 	__u64				nr_stops;
 };
 
-/* The type of a PMU such as "pmusim_aux", -1 without it. */
-static inline long pmu_type(const char *name)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", name);
-	return read_number(path);
-}
-
 static inline struct perf_event_attr aux_attr(const char *pmu)
 {
 	return (struct perf_event_attr) {

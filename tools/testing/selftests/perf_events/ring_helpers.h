@@ -30,6 +30,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "event_helpers.h"
+
 /* Header, PERF_SAMPLE_IP, PERF_SAMPLE_TID. */
 #define SAMPLE_SIZE	24
 
@@ -264,20 +266,6 @@ static inline int vm_has_flag(const void *start, const char *flag)
 	}
 	fclose(file);
 	return has;
-}
-
-static inline long read_number(const char *path)
-{
-	long number = -1;
-	FILE *file;
-
-	file = fopen(path, "r");
-	if (!file)
-		return -1;
-	if (fscanf(file, "%ld", &number) != 1)
-		number = -1;
-	fclose(file);
-	return number;
 }
 
 static inline int write_number(const char *path, long number)
