@@ -126,6 +126,12 @@ kgit()
 		-c commit.gpgSign=false -c advice.detachedHead=false "$@"
 }
 
+# base_version: what the base was unpacked from, of a file only the name
+base_version()
+{
+	sed -n '1{s,^\(/[^ ]*\) .*,\1,; p}' "$build/base.stamp"
+}
+
 # inside_overlay PATH: may the series add this file?
 inside_overlay()
 {
