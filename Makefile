@@ -4,7 +4,7 @@
 # two bring everything that they need; later runs do what has changed.
 
 H := harness
-export KERNEL FORCE
+export KERNEL FORCE TEST TOPIC
 
 help:		## this list
 	@echo 'make VERB [ARCH=x86_64|ppc64le] [KERNEL=directory or tarball of 6.12.y]'
@@ -16,10 +16,10 @@ run:		## build, boot and show each feature at work
 check:		## all tests on both architectures; exit status tells
 	@$(H)/check
 
-kunit: tree	## KUnit suites alone
+kunit: tree	## KUnit suites alone, TEST=suite one of them
 	@$(H)/kunit
 
-selftest: tree	## kselftests alone
+selftest: tree	## kselftests alone, TEST='gate_link ring_poll.watermark*' some
 	@$(H)/selftest
 
 shell: tree	## interactive shell in the booted kernel of ARCH
@@ -49,7 +49,7 @@ build: tree	## build/ARCH/kernel, both without ARCH=
 lint: tree	## checkpatch, sparse, W=1, kernel-doc, spelling, shellcheck
 	@$(H)/lint
 
-bisect: tree	## build after every patch, boot the first and the last
+bisect: tree	## build each patch of a topic on what it needs, test the last, TOPIC=
 	@$(H)/bisect
 
 tree: deps	## base and patches/ become the git tree build/linux
@@ -58,7 +58,7 @@ tree: deps	## base and patches/ become the git tree build/linux
 save:		## commits of build/linux go back to patches/ and overlay
 	@$(H)/save
 
-series: tree	## mails for `git am` in build/series
+series: tree	## mails for `git am` in build/series, one directory for each topic
 	@$(H)/export
 
 deps:		## packages, emulator, busybox
