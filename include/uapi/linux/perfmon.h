@@ -80,7 +80,7 @@ struct pfarg_pmc {
  * @reg_value:		value; overflows when it wraps
  * @reg_long_reset:	value after pfm_restart(2)
  * @reg_short_reset:	value after an overflow that is not masked
- * @reg_last_reset_val:	out: what the last reset has written
+ * @reg_last_reset_val:	out: what the last reset or pfm_write_pmds(2) has written
  * @reg_ovfl_switch_cnt: overflows until PFM_SETFL_OVFL_SWITCH switches, 0 never
  * @reg_reset_pmds:	registers that are reset with this one
  * @reg_smpl_pmds:	registers whose values go into a sample of this one
@@ -268,7 +268,7 @@ struct pfm_dfl_smpl_hdr {
  * @pid:		thread
  * @ovfl_pmd:		register that overflowed
  * @reserved:		0
- * @last_reset_val:	what the register was last reset to
+ * @last_reset_val:	what the register was last reset to, or written with
  * @ip:			instruction pointer, 0 if it may not be known
  * @tstamp:		ns
  * @cpu:		CPU

@@ -64,7 +64,7 @@ enum pfm_kind {
  * @base:		its value is this plus what @event counted
  * @long_reset:		value after a restart
  * @short_reset:	value after an overflow
- * @last_reset:		value after the last one of either
+ * @last_reset:		value after the last one of either, or that was written since
  * @period:		period that the PMU shall be told, 0 if it has the right one
  * @switch_cnt:		overflows until the set is switched
  * @left:		those left in this run of the set

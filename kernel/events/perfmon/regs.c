@@ -369,6 +369,8 @@ static void pfm_pmd_apply(struct pfm_reg *reg, const struct pfarg_pmd *arg)
 	bitmap_copy(reg->smpl_pmds, (const unsigned long *)arg->reg_smpl_pmds,
 		    PFM_MAX_REGS);
 	pfm_reg_set(reg, arg->reg_value);
+	/* The first period begins with it. */
+	reg->last_reset = arg->reg_value;
 	clear_bit(reg->num, reg->set->povfl);
 	clear_bit(reg->num, reg->set->reset_pend);
 	/* What overflowed just now did so with the old value. */

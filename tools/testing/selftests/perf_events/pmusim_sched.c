@@ -762,10 +762,21 @@ TEST(wrong_order_is_found)
 	}
 }
 
+static bool log_is_whole(FILE *log)
+{
+	bool whole = true;
+	char text[256];
+
+	while (fgets(text, sizeof(text), log))
+		whole = whole && strncmp(text, "missed", 6);
+	rewind(log);
+	return whole;
+}
+
 TEST_F(sched, start_and_stop_come_between_add_and_del)
 {
 	struct perf_event_attr attr = sim_attr("pmusim", 0);
-	unsigned int i, turn, calls = 0;
+	unsigned int i, turn, calls = 0, again = 0;
 	__u64 ids[6], period = 10;
 	const char *wrong;
 	FILE *log;
@@ -779,8 +790,8 @@ TEST_F(sched, start_and_stop_come_between_add_and_del)
 		ASSERT_LE(0, self->fd[i]);
 		ids[i] = sim_id(self->fd[i]);
 	}
-	ASSERT_EQ(0, log_on());
 	for (turn = 0; turn < 20; turn++) {
+		ASSERT_EQ(0, log_on());
 		for (i = 0; i < 6; i++)
 			ASSERT_EQ(0, sim_enable(self->fd[i]));
 		for (i = 0; i < 10; i++)
@@ -793,15 +804,25 @@ TEST_F(sched, start_and_stop_come_between_add_and_del)
 			ASSERT_EQ(0, ioctl(self->fd[i], PERF_EVENT_IOC_PERIOD, &period));
 		for (i = 0; i < 6; i++)
 			ASSERT_EQ(0, sim_disable(self->fd[i]));
-	}
-	log = log_open();
-	ASSERT_NE(NULL, log);
-	wrong = check_order(log, ids, 6, &calls);
-	EXPECT_EQ(NULL, wrong) {
-		TH_LOG("%s", wrong);
+		log = log_open();
+		ASSERT_NE(NULL, log);
+		/*
+		 * They take turns all the while, and a guest that stood still
+		 * for half a second has more calls to log than there is room for.
+		 */
+		if (!log_is_whole(log)) {
+			ASSERT_GT(20, again++);
+			turn--;
+			fclose(log);
+			continue;
+		}
+		wrong = check_order(log, ids, 6, &calls);
+		EXPECT_EQ(NULL, wrong) {
+			TH_LOG("%s", wrong);
+		}
+		fclose(log);
 	}
 	EXPECT_LT(100, calls);
-	fclose(log);
 }
 
 TEST_F(sched, hardware_events_never_land_on_it)

@@ -187,6 +187,27 @@ TEST_F(ovfl, restart_applies_the_long_reset)
 	EXPECT_EQ(0, pfm_info(self->fd, 0).set_ovfl_pmds[4]);
 }
 
+TEST_F(ovfl, value_that_is_written_counts_as_a_reset)
+{
+	struct pfarg_pmd pmd;
+
+	self->pmd.reg_short_reset = -77ULL;
+	self->pmd.reg_flags = 0;
+	ASSERT_EQ(0, pfm_write_pmds(self->fd, &self->pmd, 1));
+	EXPECT_EQ(-10ULL, pfm_pmd(self->fd, 0, FAULTS).reg_last_reset_val);
+	begin(_metadata, self->fd, &self->pmd);
+	pages_touch(&self->pages, 5);
+	EXPECT_EQ(-10ULL, pfm_pmd(self->fd, 0, FAULTS).reg_last_reset_val);
+	pages_touch(&self->pages, 20);
+	ASSERT_EQ(0, pfm_stop(self->fd));
+	EXPECT_EQ(-77ULL, pfm_pmd(self->fd, 0, FAULTS).reg_last_reset_val);
+
+	pmd = self->pmd;
+	pmd.reg_value = 4242;
+	ASSERT_EQ(0, pfm_write_pmds(self->fd, &pmd, 1));
+	EXPECT_EQ(4242, pfm_pmd(self->fd, 0, FAULTS).reg_last_reset_val);
+}
+
 TEST_F(ovfl, each_period_after_a_restart_is_exact)
 {
 	unsigned int i;

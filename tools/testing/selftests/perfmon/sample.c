@@ -86,7 +86,8 @@ TEST_F(smpl, each_overflow_is_a_sample)
 		EXPECT_EQ(syscall(__NR_gettid), entry->e.pid);
 		EXPECT_EQ(getpid(), entry->e.tgid);
 		EXPECT_EQ(FAULTS, entry->e.ovfl_pmd);
-		EXPECT_EQ(i ? -10ULL : 0, entry->e.last_reset_val);
+		/* The first period is that which was written. */
+		EXPECT_EQ(-10ULL, entry->e.last_reset_val);
 		EXPECT_LE(last, entry->e.tstamp);
 		EXPECT_EQ(0, entry->e.set);
 		EXPECT_EQ(0, entry->e.reserved);
@@ -183,7 +184,7 @@ TEST_F_TIMEOUT(mean, mean_of_random_periods_is_in_the_middle, 170)
 	ASSERT_EQ(0, pfm_stop(fd));
 	ASSERT_EQ(MEAN_SAMPLES + 1, hdr->hdr_count);
 	EXPECT_EQ(faults, pfm_value(fd, 0, MINOR));
-	/* A sample tells the period that it ended, and the first one had no reset. */
+	/* A sample tells the period that it ended, the first one that which was written. */
 	for (i = 1; i <= MEAN_SAMPLES; i++) {
 		value = base - entry[i].last_reset_val;
 		ASSERT_GE(mask, value);
