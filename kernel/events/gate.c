@@ -24,7 +24,9 @@
  * Contexts:  A trigger fires wherever its event does, NMI included, and has the
  *            context that it shares with its targets to itself: it runs on the
  *            CPU of the context, or holds its lock and fires for events that are
- *            of this CPU, where the task is not. The account is moved at once
+ *            of this CPU, where the task is not. So it leaves the accounts of a
+ *            task's events on other CPUs to those: they do not run, and are
+ *            settled before they count again. The account is moved at once
  *            if the count is at hand or the PMU of the target can be read here,
  *            otherwise in irq_work on the target's CPU. A target that its PMU
  *            does not run at the moment is left alone: neither its count nor its
@@ -33,7 +35,7 @@
  * Lifetime:  A gate is allocated when its event becomes a trigger or a target
  *            and is freed with it, after an RCU grace period. Links hold no
  *            references.
- * Locking:   perf_gate_mutex for links, inside of perf_event_context::mutex and
+ * Locking:   perf_gate_mutex() for links, inside of perf_event_context::mutex and
  *            outside of perf_event_context::lock. The account is written only
  *            on the CPU of the event, or under perf_event_context::lock while
  *            the event runs nowhere; perf_gate::busy orders nested writers.
@@ -331,10 +333,43 @@ static noinline void perf_gate_kick(struct perf_gate *gate,
 	perf_gate_update_userpage(gate, event);
 }
 
+static void perf_gate_kick_members(struct hlist_head *list,
+				   struct perf_event *trigger, bool direct,
+				   u64 time)
+{
+	struct perf_gate *member;
+
+	hlist_for_each_entry_rcu(member, list, run) {
+		perf_gate_follow(member);
+		perf_gate_kick(member, trigger, direct, time);
+	}
+}
+
+/*
+ * perf_gate_kick() for those whose gate it is and who can run here. Other CPUs may
+ * fire for theirs right now, see perf_tp_event(), and settle them when they come in.
+ */
+static noinline void perf_gate_kick_spread(struct perf_gate *gate,
+					   struct perf_event *trigger,
+					   bool direct, u64 time)
+{
+	struct perf_gate_members *members = READ_ONCE(gate->members);
+	int cpu = smp_processor_id();
+
+	if (members) {
+		perf_gate_kick_members(&members->any, trigger, direct, time);
+		perf_gate_kick_members(&members->cpu[cpu], trigger, direct, time);
+	} else if (gate->event->cpu < 0 || gate->event->cpu == cpu) {
+		perf_gate_kick(gate, trigger, direct, time);
+	}
+}
+
 /* Out of line, to leave its registers to those who do not trace. */
 static noinline void perf_gate_trace(struct perf_event *trigger,
-				     struct perf_event *target, bool open)
+				     struct perf_gate *gate, bool open)
 {
+	struct perf_event *target = perf_gate_face(gate);
+
 	if (open)
 		trace_open(trigger, target);
 	else
@@ -358,12 +393,12 @@ static __always_inline bool perf_gate_step(struct perf_gate *gate,
 	if (!old) {
 		atomic64_inc(&gate->nr_opened);
 		if (tracepoint_enabled(open))
-			perf_gate_trace(trigger, gate->event, true);
+			perf_gate_trace(trigger, gate, true);
 		return true;
 	}
 
 	if (!new && tracepoint_enabled(close))
-		perf_gate_trace(trigger, gate->event, false);
+		perf_gate_trace(trigger, gate, false);
 
 	return !new;
 }
@@ -385,9 +420,11 @@ perf_gate_fire_links(struct perf_event *event, unsigned int pass, bool direct,
 		    !perf_gate_step(target, event, READ_ONCE(link->role)))
 			continue;
 
-		if (simple && likely(target->counts_by_core)) {
+		if (simple && likely(READ_ONCE(target->counts_by_core))) {
 			perf_gate_move(target, target->event, time, false);
 			perf_gate_update_userpage(target, target->event);
+		} else if (unlikely(READ_ONCE(target->spread))) {
+			perf_gate_kick_spread(target, event, direct, time);
 		} else {
 			perf_gate_kick(target, event, direct, time);
 		}
@@ -400,6 +437,8 @@ perf_gate_fire_links(struct perf_event *event, unsigned int pass, bool direct,
  */
 static bool perf_gate_may_fire(struct perf_event *event)
 {
+	perf_gate_follow(event->gate);
+
 	return event->state >= PERF_EVENT_STATE_INACTIVE &&
 	       event->group_leader->state >= PERF_EVENT_STATE_INACTIVE;
 }
@@ -503,6 +542,7 @@ int __perf_gate_sched_in(struct perf_event *event)
 
 	lockdep_assert_held(&event->ctx->lock);
 
+	perf_gate_follow(gate);
 	/* If pmu::add() fails, the event has not run since ->tstamp. */
 	if (!perf_gate_settled(gate))
 		perf_gate_move(gate, event, event->tstamp, false);
@@ -519,6 +559,33 @@ int __perf_gate_sched_in(struct perf_event *event)
 		event->hw.aux_paused = gate->stopped;
 
 	return gate->stopped && !gate->aux ? 0 : PERF_EF_START;
+}
+
+/**
+ * __perf_gate_catch_up() - Settle the gate of an event that counts where it is not
+ * @event:	Event of this CPU that has a gate, whose task sleeps or is elsewhere
+ *
+ * A tracepoint that is delivered to another task counts in the events that this
+ * task has on the CPU of the delivery. Triggers fired elsewhere since it left.
+ *
+ * Context: Interrupts off, perf_event_context::lock of the event held.
+ */
+void __perf_gate_catch_up(struct perf_event *event)
+{
+	struct perf_gate *gate = event->gate;
+
+	lockdep_assert_held(&event->ctx->lock);
+
+	if (event->state != PERF_EVENT_STATE_INACTIVE)
+		return;
+
+	perf_gate_follow(gate);
+	if (!perf_gate_settled(gate))
+		perf_gate_move(gate, event, perf_event_ctx_time(event), false);
+	if (gate->stops) {
+		gate->stopped = perf_gate_wants_stop(gate);
+		event->hw.state = gate->stopped ? PERF_HES_STOPPED : 0;
+	}
 }
 
 static bool perf_gate_keeps_stopped(struct perf_gate *gate)
@@ -570,11 +637,41 @@ bool __perf_gate_aux_pause(struct perf_event *event, bool pause)
 	return true;
 }
 
+/**
+ * perf_gate_settle_any() - Let a gate follow its depth wherever its event is
+ * @gate:	The gate
+ *
+ * If the event does not run and only its PMU could tell its count, that is done
+ * when it comes in.
+ *
+ * Context: CPU of the event's context, interrupts off, or perf_event_context::lock
+ *          held while that is nowhere.
+ */
+void perf_gate_settle_any(struct perf_gate *gate)
+{
+	u64 time = perf_event_ctx_time(gate->event);
+
+	if (perf_gate_readable(gate->event))
+		perf_gate_settle_here(gate, time, PERF_GATE_OUTSIDE);
+	else if (gate->by_core && !perf_gate_settled(gate))
+		perf_gate_kick_by_core(gate, time);
+}
+
+static void perf_gate_settle_members(struct hlist_head *list)
+{
+	struct perf_gate *member;
+
+	hlist_for_each_entry(member, list, run) {
+		perf_gate_follow(member);
+		perf_gate_settle_any(member);
+	}
+}
+
 static void __perf_gate_set(struct perf_event *event,
 			    struct perf_cpu_context *cpuctx,
 			    struct perf_event_context *ctx, void *info)
 {
-	struct perf_gate *gate = event->gate;
+	struct perf_gate *gate = event->gate->state;
 	bool open = *(bool *)info;
 	bool was_open;
 
@@ -582,17 +679,28 @@ static void __perf_gate_set(struct perf_event *event,
 	if (open && !was_open)
 		atomic64_inc(&gate->nr_opened);
 	if (open != was_open)
-		perf_gate_trace(NULL, event, open);
+		perf_gate_trace(NULL, gate, open);
 
-	if (perf_gate_readable(event))
-		perf_gate_settle_here(gate, perf_event_ctx_time(event),
-				      PERF_GATE_OUTSIDE);
-	else if (gate->by_core)
-		perf_gate_kick_by_core(gate, perf_event_ctx_time(event));
+	if (!gate->members) {
+		perf_gate_settle_any(gate);
+		return;
+	}
+
+	perf_gate_settle_members(&gate->members->any);
+	perf_gate_settle_members(&gate->members->cpu[smp_processor_id()]);
 }
 
-/* Its context may be without any event, and is not to be looked for. */
-static bool perf_gate_is_dead(struct perf_event *event)
+/**
+ * perf_gate_is_dead() - An event is out of its context, or its task is gone
+ * @event:	The event
+ *
+ * Its context may be without any event, and is not to be looked for.
+ *
+ * Context: Process context. perf_event_context::mutex of the event held, that of
+ *          an inherited event's parent and its perf_event::child_mutex.
+ * Return: Whether it is.
+ */
+bool perf_gate_is_dead(struct perf_event *event)
 {
 	lockdep_assert(event->parent ?
 		       lockdep_is_held(&event->parent->child_mutex) :
@@ -603,20 +711,19 @@ static bool perf_gate_is_dead(struct perf_event *event)
 }
 
 /**
- * perf_gate_set() - Open or close a gate from process context
- * @gate:	Gate of an event
+ * perf_gate_set() - Open or close the gate of an event from process context
+ * @event:	Event that has a gate
  * @open:	The state that it is to have
  *
  * The gate of an event that is out of its context, or whose task is gone, keeps
  * its state.
  *
- * Context: Process context. perf_event_context::mutex of the event held, that of
- *          an inherited event's parent and its perf_event::child_mutex.
+ * Context: As perf_gate_is_dead().
  */
-void perf_gate_set(struct perf_gate *gate, bool open)
+void perf_gate_set(struct perf_event *event, bool open)
 {
-	if (!perf_gate_is_dead(gate->event))
-		event_function_call(gate->event, __perf_gate_set, &open);
+	if (!perf_gate_is_dead(event))
+		event_function_call(event, __perf_gate_set, &open);
 }
 
 static void perf_gate_zero(struct perf_event *event)

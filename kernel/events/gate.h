@@ -7,8 +7,10 @@
 #include <linux/irq_work.h>
 #include <linux/jump_label_ratelimit.h>
 #include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/perf_event.h>
 #include <linux/rcupdate.h>
+#include <linux/refcount.h>
 #include <linux/seqlock.h>
 
 /*
@@ -26,7 +28,7 @@
 #define PERF_GATE_BEFORE	1U
 #define PERF_GATE_AFTER		2U
 
-/* Bounds the work of one firing, which runs with interrupts off. */
+/* Bounds the targets of one firing on its CPU. Interrupts are off meanwhile. */
 #define PERF_GATE_MAX_LINKS	64
 
 struct perf_event_context;
@@ -48,10 +50,27 @@ struct perf_gate_acct {
 };
 
 /**
+ * struct perf_gate_members - The events that share a gate
+ * @first:	The one that is in it for the longest time and speaks for all
+ * @all:	All of them, in the order in which they came
+ * @rcu:	A firing may still walk over it
+ * @any:	Those that may run on any CPU, by perf_gate::run; RCU
+ * @cpu:	Those of each CPU; RCU
+ */
+struct perf_gate_members {
+	struct perf_event	*first;
+	struct list_head	all;
+	struct rcu_head		rcu;
+	struct hlist_head	any;
+	struct hlist_head	cpu[];
+};
+
+/**
  * struct perf_gate - An event's part in gating, as trigger, target or both
- * @event:	The event
+ * @event:	The event, which may be gone if others have joined its gate
  * @links:	As trigger: its links, by perf_gate_link::node; RCU
  * @nr_links:	As trigger: the number of @links
+ * @nr_targets:	As trigger: its targets, those that share a gate as @load of it
  * @starter:	As target: the link of its starter
  * @stopper:	As target: the link of its stopper
  * @nest:	As target: attr.gate_nest
@@ -59,7 +78,9 @@ struct perf_gate_acct {
  *		up to date in any context
  * @stops:	As target: its PMU is stopped while the gate is closed, which spares
  *		a sampling event its overflows and an AUX area event its trace
- * @counts_by_core: As target: @by_core and not @stops
+ * @counts_by_core: As target: @by_core and not @stops nor @spread
+ * @spread: As target: its triggers fire on CPUs where its event is not, or it has
+ *		@members
  * @aux:	As target: it is an AUX area event
  * @aux_request: As target: it was paused by attr.aux_pause or aux_start_paused
  * @stopped:	As target: the state of the PMU that @stops is about
@@ -69,8 +90,9 @@ struct perf_gate_acct {
  * @steering:	As target: perf_gate_steer() is at work on the event's CPU
  * @pins:	Counted in perf_event_context::nr_no_switch_fast, because state of
  *		this task must not go on to another one with its context
+ * @linked:	Of an inherited event: fork(2) has linked its family
  * @depth:	As target: the state that the triggers ask for; open if not 0,
- *		and above 1 only with attr.gate_nest
+ *		and above 1 only with attr.gate_nest; of a member, a copy
  * @latch:	As target: lets readers in any context see a whole @acct
  * @acct:	As target: the state that is in force
  * @nr_opened:	As target: how often @depth left 0
@@ -78,26 +100,39 @@ struct perf_gate_acct {
  *		that are gone
  * @child_opened: As target: the sum of their @nr_opened
  * @work:	As target: settles where the trigger could not
+ * @state:	The gate that has been joined, or this one
+ * @members:	Those who share this gate, or NULL
+ * @load:	The most members that one CPU may have to settle
+ * @round:	The last walk over all gates of a family that came by here
+ * @member:	In perf_gate_members::all of @state
+ * @run:	In one of the other two lists
+ * @refs:	The event and the members
+ * @rcu:	A firing may still walk over it
  * @heir:	Gate of the inherited event in the context at hand
  *
- * @links, @nr_links, @starter, @stopper and @heir belong to perf_gate_mutex.
+ * Links, members and what tells of them belong to perf_gate_mutex(): @links,
+ * @nr_links, @nr_targets, @starter, @stopper, @state, @members, @load, @round, @heir,
+ * @linked.
  */
 struct perf_gate {
 	struct perf_event	*event;
 	struct list_head	links;
 	unsigned int		nr_links;
+	unsigned int		nr_targets;
 	struct perf_gate_link	*starter;
 	struct perf_gate_link	*stopper;
 	bool			nest;
 	bool			by_core;
 	bool			stops;
 	bool			counts_by_core;
+	bool			spread;
 	bool			aux;
 	bool			aux_request;
 	bool			stopped;
 	bool			busy;
 	bool			steering;
 	bool			pins;
+	bool			linked;
 	atomic_t		depth;
 	seqcount_latch_t	latch;
 	struct perf_gate_acct	acct[2];
@@ -106,6 +141,14 @@ struct perf_gate {
 	atomic64_t		child_running;
 	atomic64_t		child_opened;
 	struct irq_work		work;
+	struct perf_gate	*state;
+	struct perf_gate_members *members;
+	unsigned int		load;
+	u64			round;
+	struct list_head	member;
+	struct hlist_node	run;
+	refcount_t		refs;
+	struct rcu_head		rcu;
 	struct perf_gate	*heir;
 };
 
@@ -216,10 +259,13 @@ int __perf_gate_sched_in(struct perf_event *event);
 void __perf_gate_pmu_start(struct perf_event *event, int flags);
 bool __perf_gate_aux_pause(struct perf_event *event, bool pause);
 void __perf_gate_reset(struct perf_event *event);
+void __perf_gate_catch_up(struct perf_event *event);
 void __perf_gate_pmu_enable(struct pmu *pmu);
 void __perf_gate_pmu_read(struct perf_event *event);
 void __perf_gate_call_held(void (*func)(void *), void *data);
-void perf_gate_set(struct perf_gate *gate, bool open);
+bool perf_gate_is_dead(struct perf_event *event);
+void perf_gate_settle_any(struct perf_gate *gate);
+void perf_gate_set(struct perf_event *event, bool open);
 void perf_gate_work(struct irq_work *work);
 
 /* gate_read.c */
@@ -241,11 +287,13 @@ int perf_gate_init(struct perf_event *event);
 void __perf_gate_release(struct perf_event *event);
 
 /* gate_link.c */
-extern struct mutex perf_gate_mutex;
-
-void __perf_gate_sever(struct perf_event *event);
+struct mutex *perf_gate_mutex(struct perf_event *event);
+void __perf_gate_sever(struct perf_event *event, bool gone);
 void perf_gate_make_link(struct perf_gate *trigger, struct perf_gate *target,
 			 unsigned int role, struct perf_gate_link **spare);
+void perf_gate_attach(struct perf_event *event, struct perf_gate **part);
+bool perf_gate_same_scope(struct perf_event *trigger, struct perf_event *target);
+int perf_gate_check_members(struct perf_event *event, struct perf_event *other);
 void perf_gate_unlink(struct perf_gate_link *link, unsigned int roles);
 void perf_gate_unlink_target(struct perf_gate *target);
 unsigned int perf_gate_unlink_trigger(struct perf_gate *trigger,
@@ -261,12 +309,46 @@ void __perf_gate_pin(struct perf_event *event);
 void __perf_gate_unpin(struct perf_event *event);
 void __perf_gate_sync_child(struct perf_event *child);
 void perf_gate_pin(struct perf_event *event);
+int perf_gate_ensure(struct perf_event *child);
 int perf_gate_prepare_children(struct perf_event *trigger,
 			       struct perf_event *target,
 			       struct list_head *spares);
+void perf_gate_free_spares(struct list_head *spares);
 void perf_gate_link_children(struct list_head *spares, unsigned int role);
-void __perf_gate_set_family(struct perf_event *target, bool open);
 void perf_gate_set_family(struct perf_event *target, bool open);
+
+/* gate_share.c */
+int perf_gate_share(struct perf_gate *gate);
+void perf_gate_put(struct perf_gate *gate);
+void perf_gate_leave(struct perf_event *event, bool open);
+void perf_gate_dissolve(struct perf_gate *gate, bool open);
+void perf_gate_forsake(struct perf_gate *member);
+int perf_gate_inherit_member(struct perf_event *event);
+long perf_gate_join_fd(struct perf_event *event, int fd);
+
+/* Who speaks for a gate. NULL if nobody is left. */
+static inline struct perf_event *perf_gate_face(struct perf_gate *gate)
+{
+	struct perf_gate_members *members = READ_ONCE(gate->members);
+
+	return members ? READ_ONCE(members->first) : gate->event;
+}
+
+/* Copy the depth that @gate shares. An NMI may move it meanwhile. */
+static __always_inline void perf_gate_follow(struct perf_gate *gate)
+{
+	struct perf_gate *state = READ_ONCE(gate->state);
+	int depth;
+
+	if (state == gate)
+		return;
+
+	do {
+		depth = atomic_read(&state->depth);
+		atomic_set(&gate->depth, depth);
+		barrier();
+	} while (depth != atomic_read(&state->depth));
+}
 
 /*
  * Where an NMI can fire a trigger, on x86, this does not turn true while interrupts
@@ -337,6 +419,13 @@ static __always_inline void perf_gate_pmu_start(struct perf_event *event, int fl
 		event->pmu->start(event, flags);
 }
 
+/* @event, which does not run, is to count all the same: its CPU has the context. */
+static __always_inline void perf_gate_catch_up(struct perf_event *event)
+{
+	if (perf_gate_of(event))
+		__perf_gate_catch_up(event);
+}
+
 /* For how many ns @event has counted since the last tick, 0 if it is too early to say. */
 static __always_inline u64 perf_gate_tick_span(struct perf_event *event)
 {
@@ -395,6 +484,11 @@ static __always_inline bool perf_gate_reset(struct perf_event *event)
 	return true;
 }
 
+static inline void perf_gate_init_context(struct perf_event_context *ctx)
+{
+	mutex_init(&ctx->gate_mutex);
+}
+
 /* Not behind the static key: it is this that lets go of it. */
 static inline void perf_gate_release(struct perf_event *event)
 {
@@ -402,15 +496,17 @@ static inline void perf_gate_release(struct perf_event *event)
 		__perf_gate_release(event);
 }
 
-static inline void perf_gate_sever(struct perf_event *event)
+/* @event is closed, or else goes to another CPU. */
+static inline void perf_gate_sever(struct perf_event *event, bool gone)
 {
 	if (event->gate)
-		__perf_gate_sever(event);
+		__perf_gate_sever(event, gone);
 }
 
 static inline void perf_gate_free_rcu(struct perf_event *event)
 {
-	kfree(event->gate);
+	if (event->gate)
+		perf_gate_put(event->gate);
 }
 
 /* @source is the event of the parent task that @child is the copy of. */
@@ -459,6 +555,7 @@ static inline int perf_gate_sched_in(struct perf_event *event) { return PERF_EF_
 static inline bool perf_gates_exist(void) { return false; }
 static inline u64 perf_gate_tick_span(struct perf_event *event) { return TICK_NSEC; }
 static inline void perf_gate_list_add(struct perf_event *event) { }
+static inline void perf_gate_catch_up(struct perf_event *event) { }
 static inline void perf_gate_list_del(struct perf_event *event) { }
 static inline void perf_gate_sync_child(struct perf_event *child) { }
 static inline void perf_gate_pmu_enable(struct pmu *pmu) { pmu->pmu_enable(pmu); }
@@ -466,8 +563,9 @@ static inline void perf_gate_pmu_read(struct perf_event *event) { event->pmu->re
 static inline void perf_gate_call_held(void (*func)(void *), void *data) { func(data); }
 static inline bool perf_gate_reset(struct perf_event *event) { return false; }
 static inline int perf_gate_init(struct perf_event *event) { return 0; }
+static inline void perf_gate_init_context(struct perf_event_context *ctx) { }
 static inline void perf_gate_release(struct perf_event *event) { }
-static inline void perf_gate_sever(struct perf_event *event) { }
+static inline void perf_gate_sever(struct perf_event *event, bool gone) { }
 static inline void perf_gate_free_rcu(struct perf_event *event) { }
 
 static inline void perf_gate_pmu_start(struct perf_event *event, int flags)
@@ -522,6 +620,13 @@ static inline int perf_gate_read_values(struct perf_event *event, u64 read_forma
 }
 
 #endif /* CONFIG_PERF_EVENTS_GATE */
+
+static inline bool perf_gate_is_ioctl(unsigned int cmd)
+{
+	return cmd - PERF_EVENT_IOC_SET_STARTER <=
+	       PERF_EVENT_IOC_CLEAR_GATE - PERF_EVENT_IOC_SET_STARTER ||
+	       cmd == PERF_EVENT_IOC_JOIN_GATE;
+}
 
 #define PERF_FORMAT_GATE	(PERF_FORMAT_GATE_TIME | PERF_FORMAT_GATE_COUNT)
 

@@ -69,7 +69,11 @@ struct perf_gate *perf_gate_alloc_nokey(struct perf_event *event, int depth)
 	gate->by_core = perf_event_is_swevent(event);
 	gate->counts_by_core = gate->by_core && !gate->stops;
 	INIT_LIST_HEAD(&gate->links);
+	INIT_LIST_HEAD(&gate->member);
 	atomic_set(&gate->depth, depth);
+	gate->state = gate;
+	gate->load = 1;
+	refcount_set(&gate->refs, 1);
 	seqcount_latch_init(&gate->latch);
 	gate->acct[0].open = depth;
 	gate->acct[1].open = depth;
@@ -142,11 +146,11 @@ int perf_gate_init(struct perf_event *event)
  *
  * The memory stays until perf_gate_free_rcu().
  *
- * Context: Process context. Takes perf_gate_mutex.
+ * Context: Process context. Takes perf_gate_mutex().
  */
 void __perf_gate_release(struct perf_event *event)
 {
-	__perf_gate_sever(event);
+	__perf_gate_sever(event, true);
 	/* Queued only for running events, and this one will not run again. */
 	irq_work_sync(&event->gate->work);
 	if (!event->parent)

@@ -12,16 +12,17 @@
  * with the state that the gates of the forking task have, and its gates count
  * for those of their parents: perf_gate_read_values() and sync_child_event().
  *
- * Three paths bring events and links together, and perf_gate_mutex together with
+ * Three paths bring events and links together, and perf_gate_mutex() together with
  * perf_event::child_mutex makes sure that no pair is left out, whichever of them
  * comes first:
  *
  *   fork     An inherited event gets its gate and state with child_mutex held
  *            when it is put on the list of its parent. When all events of the
  *            task are there, they are linked as their parents are by then.
- *   SET_*    Both child_mutexes are held, so no inherited event comes or goes
- *            while the pairs that exist are linked. A pair of which one event
- *            is still to come is left to the fork.
+ *   SET_*    Pairs that exist are looked for with both child_mutexes held. None
+ *            of their events is freed before they are linked, because that takes
+ *            perf_gate_mutex(), too. A pair of which one event is still to come
+ *            is left to the fork.
  *   exit     An event leaves the list of its parent under child_mutex, and
  *            breaks its links when it is freed.
  *
@@ -121,22 +122,26 @@ int __perf_gate_inherit(struct perf_event *child, struct perf_event *source)
 	lockdep_assert_held(&child->parent->child_mutex);
 
 	if (source->gate)
-		depth = atomic_read(&source->gate->depth);
+		depth = atomic_read(&READ_ONCE(source->gate->state)->depth);
 
 	child->gate = perf_gate_alloc_nokey(child, depth);
 
 	return child->gate ? 0 : -ENOMEM;
 }
 
-/*
- * An inherited event that is there already gets a gate, which is open. Either
- * nothing leaves the list of its parent, or its task does not run yet.
+/**
+ * perf_gate_ensure() - Give an inherited event that is there a gate, which is open
+ * @child:	The event
+ *
+ * Context: Process context, perf_gate_mutex() held, and perf_event::child_mutex of
+ *          its parent or perf_event_context::mutex of a task that does not run yet.
+ * Return: 0, -ENOMEM.
  */
-static int perf_gate_ensure(struct perf_event *child)
+int perf_gate_ensure(struct perf_event *child)
 {
 	struct perf_gate *gate;
 
-	lockdep_assert_held(&perf_gate_mutex);
+	lockdep_assert_held(perf_gate_mutex(child));
 	lockdep_assert(lockdep_is_held(&child->parent->child_mutex) ||
 		       lockdep_is_held(&child->ctx->mutex));
 
@@ -186,17 +191,51 @@ static int perf_gate_inherit_from(struct perf_event *event)
 	return 0;
 }
 
-/* A parent of an event of @ctx has a gate. */
-static bool perf_gate_is_heir(struct perf_event_context *ctx)
+/* @event is to be linked as the events of this family are. */
+static bool perf_gate_is_heir(struct perf_event *event, struct mutex *family)
+{
+	return READ_ONCE(event->parent->gate) && perf_gate_mutex(event) == family;
+}
+
+/* Link those events of @ctx whose parents are in one context. */
+static int perf_gate_inherit_family(struct perf_event_context *ctx,
+				    struct mutex *family)
 {
 	struct perf_event *event;
+	struct perf_gate *gate;
+	int ret = 0;
 
+	guard(mutex)(family);
+
+	/* An event whose gate others have joined has what they are to join here. */
 	list_for_each_entry(event, &ctx->event_list, event_entry) {
-		if (READ_ONCE(event->parent->gate))
-			return true;
+		if (!perf_gate_is_heir(event, family) || !event->gate)
+			continue;
+		event->gate->linked = true;
+		gate = event->parent->gate->state;
+		if (event->gate->state != event->gate)
+			gate->heir = event->gate->state;
+		else if (event->parent->gate == gate && !gate->heir)
+			gate->heir = event->gate;
 	}
 
-	return false;
+	list_for_each_entry(event, &ctx->event_list, event_entry) {
+		if (!ret && event->gate && perf_gate_is_heir(event, family) &&
+		    event->parent->gate->state->members)
+			ret = perf_gate_inherit_member(event);
+	}
+
+	list_for_each_entry(event, &ctx->event_list, event_entry) {
+		if (!ret && perf_gate_is_heir(event, family))
+			ret = perf_gate_inherit_from(event);
+	}
+
+	list_for_each_entry(event, &ctx->event_list, event_entry) {
+		if (perf_gate_is_heir(event, family))
+			event->parent->gate->state->heir = NULL;
+	}
+
+	return ret;
 }
 
 /**
@@ -204,13 +243,13 @@ static bool perf_gate_is_heir(struct perf_event_context *ctx)
  * @ctx:	Context of a task that does not run yet
  *
  * Context: Process context, no perf_event_context::mutex held. Takes that of @ctx
- *          and perf_gate_mutex.
+ *          and perf_gate_mutex() of its events, one after the other.
  * Return: 0, -ENOMEM.
  */
 int __perf_gate_inherit_links(struct perf_event_context *ctx)
 {
 	struct perf_event *event;
-	int ret = 0;
+	int ret;
 
 	guard(mutex)(&ctx->mutex);
 
@@ -218,27 +257,17 @@ int __perf_gate_inherit_links(struct perf_event_context *ctx)
 	 * They are all on the lists of their parents, so whoever makes links from
 	 * here on finds them, and whoever did before has left a gate there.
 	 */
-	if (!perf_gate_is_heir(ctx))
-		return 0;
-
-	guard(mutex)(&perf_gate_mutex);
-
 	list_for_each_entry(event, &ctx->event_list, event_entry) {
-		if (event->gate)
-			event->parent->gate->heir = event->gate;
+		if (!READ_ONCE(event->parent->gate) ||
+		    (READ_ONCE(event->gate) && event->gate->linked))
+			continue;
+
+		ret = perf_gate_inherit_family(ctx, perf_gate_mutex(event));
+		if (ret)
+			return ret;
 	}
 
-	list_for_each_entry(event, &ctx->event_list, event_entry) {
-		if (!ret && event->parent->gate)
-			ret = perf_gate_inherit_from(event);
-	}
-
-	list_for_each_entry(event, &ctx->event_list, event_entry) {
-		if (event->parent->gate)
-			event->parent->gate->heir = NULL;
-	}
-
-	return ret;
+	return 0;
 }
 
 /* The event of @ctx that inherits from @trigger. */
@@ -260,53 +289,101 @@ static struct perf_event *perf_gate_partner(struct perf_event *trigger,
 	return NULL;
 }
 
+/* A walk over the members of families comes by at each gate once. */
+static atomic64_t perf_gate_rounds;
+
+/* perf_gate_prepare_children() for one event of those that share a gate. */
+static int perf_gate_prepare_member(struct perf_event *trigger,
+				    struct perf_event *target, u64 round,
+				    struct list_head *spares)
+{
+	struct perf_event *child, *partner;
+	struct perf_gate_link *spare;
+	struct perf_gate *gate;
+	int ret = 0;
+
+	mutex_lock_nested(&target->child_mutex, SINGLE_DEPTH_NESTING);
+	list_for_each_entry(child, &target->child_list, child_list) {
+		ret = perf_gate_ensure(child);
+		if (ret)
+			break;
+
+		gate = child->gate->state;
+		partner = gate->round == round ? NULL :
+						 perf_gate_partner(trigger, child->ctx);
+		if (!partner)
+			continue;
+
+		gate->round = round;
+		ret = perf_gate_ensure(partner);
+		if (ret)
+			break;
+
+		spare = kzalloc(sizeof(*spare), GFP_KERNEL);
+		if (!spare) {
+			ret = -ENOMEM;
+			break;
+		}
+		spare->trigger = partner->gate;
+		spare->target = gate;
+		list_add(&spare->node, spares);
+		cond_resched();
+	}
+	mutex_unlock(&target->child_mutex);
+
+	return ret;
+}
+
 /**
  * perf_gate_prepare_children() - Allocate what linking inherited events takes
  * @trigger:	The trigger
- * @target:	The target
+ * @target:	The target, which has a gate
  * @spares:	Receives a link for each pair, with perf_gate_link::trigger and
- *		perf_gate_link::target; invalid if this fails
+ *		perf_gate_link::target
  *
- * Gates that inherited events get here are open.
+ * Gates that inherited events get here are open. Pairs that come later are linked
+ * by the fork that they come with. Those that are here cannot be freed as long as
+ * the lock of their family is held.
  *
- * Context: Process context, perf_event_context::mutex, perf_gate_mutex and both
- *          perf_event::child_mutex held.
- * Return: 0, -ENOMEM.
+ * Context: Process context, perf_event_context::mutex and perf_gate_mutex() held.
+ *          Takes both perf_event::child_mutex.
+ * Return: 0, -ENOMEM, which leaves @spares to perf_gate_free_spares().
  */
 int perf_gate_prepare_children(struct perf_event *trigger,
 			       struct perf_event *target,
 			       struct list_head *spares)
 {
-	struct perf_event *child, *partner;
-	struct perf_gate_link *spare, *next;
+	struct perf_gate *gate = target->gate->state;
+	u64 round = atomic64_inc_return(&perf_gate_rounds);
+	struct perf_gate *member;
+	int ret = 0;
 
-	list_for_each_entry(child, &target->child_list, child_list) {
-		if (perf_gate_ensure(child))
-			goto nomem;
+	guard(mutex)(&trigger->child_mutex);
 
-		partner = perf_gate_partner(trigger, child->ctx);
-		if (!partner)
-			continue;
+	if (!gate->members)
+		return perf_gate_prepare_member(trigger, target, round, spares);
 
-		if (perf_gate_ensure(partner))
-			goto nomem;
-
-		spare = kzalloc(sizeof(*spare), GFP_KERNEL);
-		if (!spare)
-			goto nomem;
-		spare->trigger = partner->gate;
-		spare->target = child->gate;
-		list_add(&spare->node, spares);
-		cond_resched();
+	list_for_each_entry(member, &gate->members->all, member) {
+		ret = perf_gate_prepare_member(trigger, member->event, round, spares);
+		if (ret)
+			break;
 	}
 
-	return 0;
+	return ret;
+}
 
-nomem:
+/**
+ * perf_gate_free_spares() - Free links that are not needed
+ * @spares:	From perf_gate_prepare_children()
+ *
+ * Context: Process context.
+ */
+void perf_gate_free_spares(struct list_head *spares)
+{
+	struct perf_gate_link *spare, *next;
+
 	list_for_each_entry_safe(spare, next, spares, node)
 		kfree(spare);
-
-	return -ENOMEM;
 }
 
 /**
@@ -314,8 +391,7 @@ nomem:
  * @spares:	From perf_gate_prepare_children()
  * @role:	Role that the trigger has got
  *
- * Context: As perf_gate_prepare_children(), without any of the locks released
- *          since.
+ * Context: As perf_gate_prepare_children(), with perf_gate_mutex() held since then.
  */
 void perf_gate_link_children(struct list_head *spares, unsigned int role)
 {
@@ -323,44 +399,47 @@ void perf_gate_link_children(struct list_head *spares, unsigned int role)
 
 	list_for_each_entry_safe(spare, next, spares, node) {
 		list_del(&spare->node);
-		perf_gate_make_link(spare->trigger, spare->target, role, &spare);
+		perf_gate_make_link(spare->trigger, spare->target->state, role, &spare);
 		kfree(spare);
 	}
 }
 
-/**
- * __perf_gate_set_family() - Open or close the gates of an event and its heirs
- * @target:	Event that has a gate and is not inherited itself
- * @open:	The state that they are to have
- *
- * Context: Process context, perf_event_context::mutex and perf_event::child_mutex
- *          held.
- */
-void __perf_gate_set_family(struct perf_event *target, bool open)
+static void perf_gate_set_children(struct perf_event *target, bool open,
+				   u64 round)
 {
 	struct perf_event *child;
 
-	lockdep_assert_held(&target->child_mutex);
+	guard(mutex)(&target->child_mutex);
 
-	perf_gate_set(target->gate, open);
 	list_for_each_entry(child, &target->child_list, child_list) {
-		if (child->gate)
-			perf_gate_set(child->gate, open);
+		if (!child->gate || child->gate->state->round == round)
+			continue;
+		child->gate->state->round = round;
+		perf_gate_set(child, open);
 	}
 }
 
 /**
- * perf_gate_set_family() - __perf_gate_set_family() without perf_event::child_mutex
+ * perf_gate_set_family() - Open or close the gates of an event and its heirs
  * @target:	Event that has a gate and is not inherited itself
  * @open:	The state that they are to have
  *
- * Context: Process context, perf_event_context::mutex held.
+ * Context: Process context, perf_event_context::mutex and perf_gate_mutex() held.
  */
 void perf_gate_set_family(struct perf_event *target, bool open)
 {
-	guard(mutex)(&target->child_mutex);
+	struct perf_gate *gate = target->gate->state;
+	u64 round = atomic64_inc_return(&perf_gate_rounds);
+	struct perf_gate *member;
 
-	__perf_gate_set_family(target, open);
+	perf_gate_set(target, open);
+	if (!gate->members) {
+		perf_gate_set_children(target, open, round);
+		return;
+	}
+
+	list_for_each_entry(member, &gate->members->all, member)
+		perf_gate_set_children(member->event, open, round);
 }
 
 /**

@@ -13,12 +13,15 @@
  * A target has one starter and one stopper, a trigger any number of targets up
  * to PERF_GATE_MAX_LINKS. Both sides of a link are in the same context, so the
  * context's mutex is held whenever a user makes or breaks links. Events are
- * freed without it, and tasks fork without it; perf_gate_mutex serializes those.
+ * freed without it, and tasks fork without it; perf_event_context::gate_mutex
+ * serializes those.
  *
  * The links of events with attr.inherit are also the pattern for those of their
- * inherited events: see gate_inherit.c.
+ * inherited events: see gate_inherit.c. All of them are of one family, whose lock
+ * is that of the context that its files' events are in. So whoever links the
+ * events of a task with many children makes nobody wait but these.
  *
- * Lock order: perf_event_context::mutex, perf_gate_mutex,
+ * Lock order: perf_event_context::mutex, perf_event_context::gate_mutex,
  *             perf_event::child_mutex of a trigger, that of a target,
  *             perf_event_context::lock.
  */
@@ -35,8 +38,21 @@
 
 #include <trace/events/perf_gate.h>
 
-/* Serializes changes of links, and the search for inherited events. */
-DEFINE_MUTEX(perf_gate_mutex);
+/**
+ * perf_gate_mutex() - The lock of the links that an event may have
+ * @event:	Event that has a context
+ *
+ * It serializes changes of links and the search for inherited events.
+ *
+ * Context: Any. perf_event_context::mutex of the event held, or nobody else can
+ *          get at the event. An event that changes its context has no links while
+ *          it does.
+ * Return: perf_event_context::gate_mutex of the event's family.
+ */
+struct mutex *perf_gate_mutex(struct perf_event *event)
+{
+	return &(event->parent ?: event)->ctx->gate_mutex;
+}
 
 static struct perf_gate_link **perf_gate_slot(struct perf_gate *target,
 					      unsigned int role)
@@ -56,13 +72,13 @@ static void perf_gate_set_role(struct perf_gate_link *link, unsigned int role)
  * @link:	The link
  * @roles:	PERF_GATE_STARTER, PERF_GATE_STOPPER or both
  *
- * Context: Process context, perf_gate_mutex held.
+ * Context: Process context, perf_gate_mutex() held.
  */
 void perf_gate_unlink(struct perf_gate_link *link, unsigned int roles)
 {
-	lockdep_assert_held(&perf_gate_mutex);
+	lockdep_assert_held(perf_gate_mutex(link->trigger->event));
 
-	trace_unlink(link->trigger->event, link->target->event,
+	trace_unlink(link->trigger->event, perf_gate_face(link->target),
 		     link->role & roles);
 	if (roles & PERF_GATE_STARTER && link->target->starter == link)
 		link->target->starter = NULL;
@@ -78,36 +94,48 @@ void perf_gate_unlink(struct perf_gate_link *link, unsigned int roles)
 	/* Whoever is walking over it may still fire it. */
 	list_del_rcu(&link->node);
 	WRITE_ONCE(link->trigger->nr_links, link->trigger->nr_links - 1);
+	link->trigger->nr_targets -= link->target->load;
 	kfree_rcu(link, rcu);
 }
 
 /**
  * __perf_gate_sever() - Break all links of an event
- * @event:	Event that has a gate
+ * @event:	Event that has a gate and is in no context
+ * @gone:	It will not come into one again
  *
  * The gates on the other side keep their state, so that what was counted until
- * now can still be read.
+ * now can still be read. A gate that others have joined stays theirs if its event
+ * is gone. If that lives on, they leave it.
  *
- * Context: Process context. Takes perf_gate_mutex.
+ * Context: Process context. Takes perf_gate_mutex().
  */
-void __perf_gate_sever(struct perf_event *event)
+void __perf_gate_sever(struct perf_event *event, bool gone)
 {
 	struct perf_gate *gate = event->gate;
 	struct perf_gate_link *link, *next;
 
-	guard(mutex)(&perf_gate_mutex);
+	/* It did not get as far as a context. */
+	if (!event->ctx)
+		return;
+
+	guard(mutex)(perf_gate_mutex(event));
 
 	list_for_each_entry_safe(link, next, &gate->links, node)
 		perf_gate_unlink(link, PERF_GATE_TOGGLE);
 
-	perf_gate_unlink_target(gate);
+	if (gate->members && !gone)
+		perf_gate_dissolve(gate, false);
+	if (!gate->state->members)
+		perf_gate_unlink_target(gate);
+	else if (!list_empty(&gate->member))
+		perf_gate_forsake(gate);
 }
 
 /**
  * perf_gate_unlink_target() - Break the links of an event as target
  * @target:	Its gate
  *
- * Context: Process context, perf_gate_mutex held.
+ * Context: Process context, perf_gate_mutex() held.
  */
 void perf_gate_unlink_target(struct perf_gate *target)
 {
@@ -124,7 +152,7 @@ void perf_gate_unlink_target(struct perf_gate *target)
  * @targets:	Receives those that have no trigger any more and are not about to
  *		be freed, at most PERF_GATE_MAX_LINKS, or NULL
  *
- * Context: Process context, perf_gate_mutex held.
+ * Context: Process context, perf_gate_mutex() held.
  * Return: The number of @targets.
  */
 unsigned int perf_gate_unlink_trigger(struct perf_gate *trigger,
@@ -142,7 +170,7 @@ unsigned int perf_gate_unlink_trigger(struct perf_gate *trigger,
 
 		perf_gate_unlink(link, role);
 		if (targets && !target->starter && !target->stopper &&
-		    READ_ONCE(target->event->state) != PERF_EVENT_STATE_DEAD)
+		    READ_ONCE(perf_gate_face(target)->state) != PERF_EVENT_STATE_DEAD)
 			targets[n++] = target;
 	}
 
@@ -159,10 +187,11 @@ static int perf_gate_drop(struct perf_event *event, unsigned int role)
 	if (!event->gate)
 		return 0;
 
-	scoped_guard(mutex, &perf_gate_mutex) {
-		n = perf_gate_unlink_trigger(event->gate, role, targets);
+	guard(mutex)(perf_gate_mutex(event));
 
-		guard(mutex)(&event->child_mutex);
+	n = perf_gate_unlink_trigger(event->gate, role, targets);
+
+	scoped_guard(mutex, &event->child_mutex) {
 		list_for_each_entry(child, &event->child_list, child_list) {
 			if (child->gate)
 				perf_gate_unlink_trigger(child->gate, role, NULL);
@@ -174,41 +203,70 @@ static int perf_gate_drop(struct perf_event *event, unsigned int role)
 	 * the context keeps them all from being freed.
 	 */
 	for (i = 0; i < n; i++)
-		perf_gate_set_family(targets[i]->event, true);
+		perf_gate_set_family(perf_gate_face(targets[i]), true);
 
 	return 0;
 }
 
-/* @event has neither starter nor stopper any more, and is open. */
+/*
+ * @event has neither starter nor stopper any more, and is open. A member leaves its
+ * gate for that, and the one that the others have joined sends them away.
+ */
 static int perf_gate_clear(struct perf_event *event)
 {
 	struct perf_event *child;
+	struct perf_gate *gate;
 
 	if (!event->gate)
 		return 0;
 
-	scoped_guard(mutex, &perf_gate_mutex) {
-		perf_gate_unlink_target(event->gate);
+	guard(mutex)(perf_gate_mutex(event));
 
-		guard(mutex)(&event->child_mutex);
+	gate = event->gate->state;
+	if (perf_gate_face(gate) != event) {
+		perf_gate_leave(event, true);
+		return 0;
+	}
+
+	if (gate->members)
+		perf_gate_dissolve(gate, true);
+	perf_gate_unlink_target(gate);
+
+	scoped_guard(mutex, &event->child_mutex) {
 		list_for_each_entry(child, &event->child_list, child_list) {
 			if (child->gate)
-				perf_gate_unlink_target(child->gate);
+				perf_gate_unlink_target(child->gate->state);
 		}
 	}
 	perf_gate_set_family(event, true);
+	/* The one that it had joined is closed. */
+	if (gate != event->gate)
+		perf_gate_leave(event, true);
 
 	return 0;
 }
 
-static bool perf_gate_same_scope(struct perf_event *a, struct perf_event *b)
+static bool perf_gate_same_context(struct perf_event *a, struct perf_event *b)
 {
 #ifdef CONFIG_CGROUP_PERF
 	if (a->cgrp != b->cgrp)
 		return false;
 #endif
-	return a->ctx == b->ctx && a->cpu == b->cpu &&
-	       a->hw.target == b->hw.target;
+	return a->ctx == b->ctx && a->hw.target == b->hw.target;
+}
+
+/**
+ * perf_gate_same_scope() - May one event gate the other by what they measure?
+ * @trigger:	The event that would fire
+ * @target:	The event that would be moved
+ *
+ * Context: perf_event_context::mutex of one of them held.
+ * Return: Whether @trigger is there whenever @target runs.
+ */
+bool perf_gate_same_scope(struct perf_event *trigger, struct perf_event *target)
+{
+	return perf_gate_same_context(trigger, target) &&
+	       (trigger->cpu == target->cpu || trigger->cpu == -1);
 }
 
 /* Both or neither follow the task through fork and exec. */
@@ -274,16 +332,64 @@ static int perf_gate_check_events(struct perf_event *trigger,
 	return perf_gate_can_filter(target) ? 0 : -EOPNOTSUPP;
 }
 
+/**
+ * perf_gate_check_members() - May two events be members of one gate?
+ * @event:	One of them
+ * @other:	The other
+ *
+ * Context: Process context, perf_event_context::mutex of @event held.
+ * Return: 0, -EINVAL, -ESRCH, -EOPNOTSUPP.
+ */
+int perf_gate_check_members(struct perf_event *event, struct perf_event *other)
+{
+	lockdep_assert_held(&event->ctx->mutex);
+
+	if (event == other || !perf_gate_same_context(event, other))
+		return -EINVAL;
+
+	if (perf_gate_is_over(other, event))
+		return -ESRCH;
+
+	if (!perf_gate_same_life(event, other) ||
+	    event->attr.gate_nest != other->attr.gate_nest)
+		return -EINVAL;
+
+	return perf_gate_can_filter(event) ? 0 : -EOPNOTSUPP;
+}
+
+/* Others share the gate that @trigger is to move. */
+static int perf_gate_check_shared(struct perf_event *trigger, struct perf_gate *gate)
+{
+	struct perf_gate *member;
+
+	list_for_each_entry(member, &gate->members->all, member) {
+		if (member->event == trigger ||
+		    !perf_gate_same_scope(trigger, member->event))
+			return -EINVAL;
+	}
+
+	return 0;
+}
+
 static int perf_gate_check_link(struct perf_event *trigger,
-				struct perf_event *target, unsigned int role)
+				struct perf_gate *target, unsigned int role,
+				bool nest)
 {
 	struct perf_gate_link *link = NULL, *other = NULL;
+	unsigned int nr = trigger->gate ? trigger->gate->nr_targets : 0;
+	unsigned int load = 1;
+	int ret;
 
-	lockdep_assert_held(&perf_gate_mutex);
+	if (target) {
+		link = *perf_gate_slot(target, role);
+		other = *perf_gate_slot(target, role ^ PERF_GATE_TOGGLE);
+		load = target->load;
+	}
 
-	if (target->gate) {
-		link = *perf_gate_slot(target->gate, role);
-		other = *perf_gate_slot(target->gate, role ^ PERF_GATE_TOGGLE);
+	if (target && target->members) {
+		ret = perf_gate_check_shared(trigger, target);
+		if (ret)
+			return ret;
 	}
 
 	if (link)
@@ -291,12 +397,9 @@ static int perf_gate_check_link(struct perf_event *trigger,
 
 	/* Toggling has no direction that could nest, and needs no new link. */
 	if (other && other->trigger->event == trigger)
-		return target->attr.gate_nest ? -EINVAL : 0;
+		return nest ? -EINVAL : 0;
 
-	if (trigger->gate && trigger->gate->nr_links == PERF_GATE_MAX_LINKS)
-		return -ENOSPC;
-
-	return 0;
+	return nr + load > PERF_GATE_MAX_LINKS ? -ENOSPC : 0;
 }
 
 /* What making a link may need, allocated where sleeping and patching is fine. */
@@ -325,7 +428,14 @@ static void perf_gate_finish(struct perf_gate_parts *parts)
 	kfree(parts->link);
 }
 
-static void perf_gate_attach(struct perf_event *event, struct perf_gate **part)
+/**
+ * perf_gate_attach() - Give an event a gate unless it has one
+ * @event:	The event
+ * @part:	From perf_gate_alloc(); set to NULL if it was used
+ *
+ * Context: Process context, perf_event_context::mutex and perf_gate_mutex() held.
+ */
+void perf_gate_attach(struct perf_event *event, struct perf_gate **part)
 {
 	struct perf_gate *gate = *part;
 
@@ -350,7 +460,7 @@ static void perf_gate_attach(struct perf_event *event, struct perf_gate **part)
  *
  * Nothing is done if @target has a trigger in this role.
  *
- * Context: Process context, perf_gate_mutex held.
+ * Context: Process context, perf_gate_mutex() held.
  */
 void perf_gate_make_link(struct perf_gate *trigger, struct perf_gate *target,
 			 unsigned int role, struct perf_gate_link **spare)
@@ -358,12 +468,12 @@ void perf_gate_make_link(struct perf_gate *trigger, struct perf_gate *target,
 	struct perf_gate_link **slot = perf_gate_slot(target, role);
 	struct perf_gate_link *link;
 
-	lockdep_assert_held(&perf_gate_mutex);
+	lockdep_assert_held(perf_gate_mutex(trigger->event));
 
 	if (*slot)
 		return;
 
-	trace_link(trigger->event, target->event, role);
+	trace_link(trigger->event, perf_gate_face(target), role);
 	link = *perf_gate_slot(target, role ^ PERF_GATE_TOGGLE);
 	if (link && link->trigger == trigger) {
 		*slot = link;
@@ -375,9 +485,14 @@ void perf_gate_make_link(struct perf_gate *trigger, struct perf_gate *target,
 	*spare = NULL;
 	link->trigger = trigger;
 	link->target = target;
+	if (!target->members && trigger->event->cpu != target->event->cpu) {
+		WRITE_ONCE(target->counts_by_core, false);
+		WRITE_ONCE(target->spread, true);
+	}
 	perf_gate_set_role(link, role);
 	*slot = link;
 	WRITE_ONCE(trigger->nr_links, trigger->nr_links + 1);
+	trigger->nr_targets += target->load;
 	list_add_tail_rcu(&link->node, &trigger->links);
 }
 
@@ -391,33 +506,31 @@ static int perf_gate_link(struct perf_event *trigger, struct perf_event *target,
 	if (ret)
 		return ret;
 
-	guard(mutex)(&perf_gate_mutex);
+	guard(mutex)(perf_gate_mutex(trigger));
 
-	ret = perf_gate_check_link(trigger, target, role);
+	ret = perf_gate_check_link(trigger, target->gate ? target->gate->state : NULL,
+				   role, target->attr.gate_nest);
 	if (ret)
 		return ret;
 
-	/* No task that has these events forks or exits from here on. */
-	guard(mutex)(&trigger->child_mutex);
-	mutex_lock_nested(&target->child_mutex, SINGLE_DEPTH_NESTING);
-
+	/* A task that forks from here on links its events after these are. */
 	perf_gate_attach(trigger, &parts->trigger);
 	perf_gate_attach(target, &parts->target);
 
 	ret = perf_gate_prepare_children(trigger, target, &spares);
-	if (ret)
-		goto unlock;
+	if (ret) {
+		perf_gate_free_spares(&spares);
+		return ret;
+	}
 
 	/* From here on only the windows count, and what was counted stays. */
 	if (role == PERF_GATE_STARTER)
-		__perf_gate_set_family(target, false);
+		perf_gate_set_family(target, false);
 
-	perf_gate_make_link(trigger->gate, target->gate, role, &parts->link);
+	perf_gate_make_link(trigger->gate, target->gate->state, role, &parts->link);
 	perf_gate_link_children(&spares, role);
-unlock:
-	mutex_unlock(&target->child_mutex);
 
-	return ret;
+	return 0;
 }
 
 static long perf_gate_link_fd(struct perf_event *trigger, int fd,
@@ -449,10 +562,11 @@ static long perf_gate_link_fd(struct perf_event *trigger, int fd,
 }
 
 /**
- * perf_gate_ioctl() - PERF_EVENT_IOC_SET_STARTER, _SET_STOPPER and _CLEAR_GATE
+ * perf_gate_ioctl() - PERF_EVENT_IOC_SET_STARTER, _SET_STOPPER, _CLEAR_GATE and
+ *		       _JOIN_GATE
  * @event:	Event of the file that the ioctl is done on: the trigger for the
- *		first two, the target for the last
- * @cmd:	One of the three
+ *		first two, the target for the others
+ * @cmd:	One of the four
  * @arg:	Argument of the ioctl
  *
  * Context: Process context, no locks held: the static key must not be flipped
@@ -470,6 +584,9 @@ long perf_gate_ioctl(struct perf_event *event, unsigned int cmd,
 
 	if (cmd == PERF_EVENT_IOC_CLEAR_GATE && arg)
 		return -EINVAL;
+
+	if (cmd == PERF_EVENT_IOC_JOIN_GATE)
+		return perf_gate_join_fd(event, arg);
 
 	/* A file descriptor is an int, also where the caller has 32 bits. */
 	if (cmd != PERF_EVENT_IOC_CLEAR_GATE && (int)arg != -1)

@@ -122,7 +122,7 @@ int perf_gate_add_values(struct perf_event *event, u64 read_format, u64 running,
 
 	if (read_format & PERF_FORMAT_GATE_COUNT) {
 		if (gate)
-			opened = atomic64_read(&gate->nr_opened);
+			opened = atomic64_read(&READ_ONCE(gate->state)->nr_opened);
 		if (gate && !self)
 			opened += atomic64_read(&gate->child_opened);
 		values[n++] += opened;

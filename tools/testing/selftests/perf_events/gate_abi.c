@@ -36,6 +36,7 @@ TEST_F(gate_abi, ioctl_numbers_are_fixed)
 	EXPECT_EQ(_IO('$', 12), PERF_EVENT_IOC_SET_STARTER);
 	EXPECT_EQ(_IO('$', 13), PERF_EVENT_IOC_SET_STOPPER);
 	EXPECT_EQ(_IO('$', 14), PERF_EVENT_IOC_CLEAR_GATE);
+	EXPECT_EQ(_IO('$', 17), PERF_EVENT_IOC_JOIN_GATE);
 }
 
 TEST_F(gate_abi, read_format_bits_are_fixed)

@@ -44,6 +44,10 @@
 #define PERF_FORMAT_GATE_COUNT		0x40
 #endif
 
+#ifndef PERF_EVENT_IOC_JOIN_GATE
+#define PERF_EVENT_IOC_JOIN_GATE	_IO('$', 17)
+#endif
+
 #define GATE_BIT_START_PAUSED	40
 #define GATE_BIT_NEST		41
 #define GATE_MAX_TARGETS	64
@@ -161,6 +165,11 @@ static inline int set_both(const struct gate_triggers *triggers, int target)
 	int ret = set_starter(triggers->starter, target);
 
 	return ret ? ret : set_stopper(triggers->stopper, target);
+}
+
+static inline int join_gate(int event, int other)
+{
+	return gate_ioctl(event, PERF_EVENT_IOC_JOIN_GATE, other);
 }
 
 static inline int clear_gate(int target)

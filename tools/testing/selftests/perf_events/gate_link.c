@@ -161,13 +161,23 @@ TEST_F(gate_link, events_of_an_exited_task_are_refused)
 	EXPECT_EQ(-ESRCH, gate_ioctl(trigger, variant->cmd, target));
 }
 
-TEST_F(gate_link, task_event_bound_to_a_cpu_needs_a_trigger_on_that_cpu)
+/* It would miss what the task does on other CPUs. */
+TEST_F(gate_link, trigger_of_one_cpu_does_not_gate_a_task_everywhere)
+{
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+	int trigger = gate_open(&attr, 0, nth_cpu(0));
+
+	ASSERT_LE(0, trigger);
+	EXPECT_EQ(-EINVAL, gate_ioctl(trigger, variant->cmd, self->target));
+}
+
+TEST_F(gate_link, trigger_that_follows_its_task_gates_events_of_one_cpu)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
 	int target = gate_open(&attr, 0, nth_cpu(0));
 
 	ASSERT_LE(0, target);
-	EXPECT_EQ(-EINVAL, gate_ioctl(self->triggers.starter, variant->cmd, target));
+	EXPECT_EQ(0, gate_ioctl(self->triggers.starter, variant->cmd, target));
 }
 
 TEST_F(gate_link, events_on_two_cpus_are_refused)

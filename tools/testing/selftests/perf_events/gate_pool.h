@@ -178,6 +178,9 @@ static inline void pool_step(struct pool *pool, unsigned int *seed)
 	case 8 ... 11:
 		error = set_stopper(fd, other);
 		break;
+	case 12 ... 13:
+		error = join_gate(fd, other);
+		break;
 	default:
 		error = pool_control(fd, seed);
 		break;

@@ -76,7 +76,8 @@ static int open_of_firing(struct pool *pool, struct perf_event_attr *attr, unsig
 {
 	struct race *race = (struct race *)pool;
 
-	return gate_open(attr, race->firing[rand_r(seed) % NR_FIRING], -1);
+	return gate_open(attr, race->firing[rand_r(seed) % NR_FIRING],
+			 rand_r(seed) % 3 ? -1 : nth_cpu(rand_r(seed) % 2));
 }
 
 static void expect_exact_count(struct __test_metadata *const _metadata,

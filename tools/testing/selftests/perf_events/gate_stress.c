@@ -181,7 +181,8 @@ static int open_of_family(struct pool *pool, struct perf_event_attr *attr, unsig
 
 	attr->inherit = !!(rand_r(seed) % 4);
 	attr->inherit_thread = attr->inherit && !(rand_r(seed) % 8);
-	return gate_open(attr, of < NR_FAMILIES ? stress->families[of].pid : stress->killer, -1);
+	return gate_open(attr, of < NR_FAMILIES ? stress->families[of].pid : stress->killer,
+			 rand_r(seed) % 3 ? -1 : nth_cpu(rand_r(seed) % 2));
 }
 
 static void family_end(struct __test_metadata *const _metadata, struct family *family)

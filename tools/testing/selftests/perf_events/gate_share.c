@@ -1,0 +1,830 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf gate selftests - a task that moves between CPUs, and gates of several events
+ *
+ * A trigger that follows its task gates what the task has on single CPUs, each
+ * alone or as members of one gate.
+ */
+#define _GNU_SOURCE
+
+#include "../kselftest_harness.h"
+#include "gate_family.h"
+
+#define NR_ROUNDS	20
+#define NR_CPUS_USED	2
+
+/* The calling task's page faults on each CPU, closed until a trigger fires. */
+static void open_on_cpus(struct __test_metadata *const _metadata, int *fds,
+			 const int *cpus, bool inherit)
+{
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+	int i;
+
+	attr.inherit = inherit;
+	gate_attr_set_bit(&attr, GATE_BIT_START_PAUSED);
+	for (i = 0; i < NR_CPUS_USED; i++) {
+		fds[i] = gate_open(&attr, 0, cpus[i]);
+		ASSERT_LE(0, fds[i]);
+	}
+}
+
+static __u64 sum_of(const int *fds)
+{
+	__u64 sum = 0;
+	int i;
+
+	for (i = 0; i < NR_CPUS_USED; i++)
+		sum += gate_read_count(fds[i]);
+	return sum;
+}
+
+/* In each window, @inside faults on each of the CPUs, and others outside. */
+static void windows_on_cpus(const struct gate_pages *pages, const int *cpus,
+			    unsigned int nr, unsigned int inside)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		pin_to_cpu(cpus[i % NR_CPUS_USED]);
+		pages_touch(pages, 3 * inside);
+		window_open();
+		pages_touch(pages, inside);
+		pin_to_cpu(cpus[(i + 1) % NR_CPUS_USED]);
+		pages_touch(pages, inside);
+		window_close();
+		pages_touch(pages, 2 * inside);
+	}
+}
+
+FIXTURE(gate_moving)
+{
+	struct gate_triggers triggers;
+	struct gate_pages pages;
+	int cpus[NR_CPUS_USED];
+	int fds[NR_CPUS_USED];
+};
+
+FIXTURE_VARIANT(gate_moving)
+{
+	bool share;
+};
+
+FIXTURE_VARIANT_ADD(gate_moving, alone) {
+	.share = false,
+};
+
+FIXTURE_VARIANT_ADD(gate_moving, shared) {
+	.share = true,
+};
+
+FIXTURE_SETUP(gate_moving)
+{
+	int i;
+
+	if (triggers_open(_metadata, &self->triggers))
+		return;
+	ASSERT_EQ(0, pages_map(&self->pages, 32));
+	for (i = 0; i < NR_CPUS_USED; i++) {
+		self->cpus[i] = nth_cpu(i);
+		if (self->cpus[i] < 0)
+			SKIP(return, "needs two CPUs");
+	}
+	/* Once, so that no page of these functions is missing in a window. */
+	windows_on_cpus(&self->pages, self->cpus, 2, 8);
+}
+
+FIXTURE_TEARDOWN(gate_moving)
+{
+	munmap(self->pages.mem, self->pages.size);
+	triggers_close(&self->triggers);
+}
+
+static void link_all(struct __test_metadata *const _metadata,
+		     const struct gate_triggers *triggers, const int *fds, bool share)
+{
+	int i;
+
+	ASSERT_EQ(0, set_both(triggers, fds[0]));
+	for (i = 1; i < NR_CPUS_USED; i++)
+		ASSERT_EQ(0, share ? join_gate(fds[i], fds[0]) : set_both(triggers, fds[i]));
+}
+
+TEST_F(gate_moving, windows_that_change_the_cpu_are_counted_exactly)
+{
+	int i;
+
+	open_on_cpus(_metadata, self->fds, self->cpus, false);
+	link_all(_metadata, &self->triggers, self->fds, variant->share);
+	windows_on_cpus(&self->pages, self->cpus, NR_ROUNDS, 8);
+	EXPECT_EQ(2 * 8 * NR_ROUNDS, sum_of(self->fds));
+	for (i = 0; i < NR_CPUS_USED; i++) {
+		EXPECT_EQ(8 * NR_ROUNDS, gate_read_count(self->fds[i]));
+		EXPECT_EQ(NR_ROUNDS, gate_read(self->fds[i]).gate_count);
+	}
+}
+
+TEST_F(gate_moving, time_inside_is_that_of_the_cpu)
+{
+	struct gate_value value[2];
+
+	open_on_cpus(_metadata, self->fds, self->cpus, false);
+	link_all(_metadata, &self->triggers, self->fds, variant->share);
+	pin_to_cpu(self->cpus[0]);
+	window_open();
+	spin_ns(5 * NSEC_PER_MSEC);
+	pin_to_cpu(self->cpus[1]);
+	window_close();
+	spin_ns(5 * NSEC_PER_MSEC);
+	value[0] = gate_read_whole(self->fds[0]);
+	value[1] = gate_read_whole(self->fds[1]);
+	EXPECT_LE(5 * NSEC_PER_MSEC, value[0].gate_time);
+	EXPECT_LE(value[0].gate_time, value[0].running);
+	EXPECT_LE(value[1].gate_time + 5 * NSEC_PER_MSEC, value[1].running);
+}
+
+/* Linked from another CPU than that of the event, while the task is elsewhere. */
+TEST_F(gate_moving, links_are_made_where_the_event_does_not_run)
+{
+	pin_to_cpu(self->cpus[1]);
+	open_on_cpus(_metadata, self->fds, self->cpus, false);
+	window_open();
+	link_all(_metadata, &self->triggers, self->fds, variant->share);
+	pages_touch(&self->pages, 4);
+	pin_to_cpu(self->cpus[0]);
+	pages_touch(&self->pages, 4);
+	EXPECT_EQ(0, sum_of(self->fds));
+	window_open();
+	pages_touch(&self->pages, 4);
+	pin_to_cpu(self->cpus[1]);
+	pages_touch(&self->pages, 5);
+	EXPECT_EQ(4, gate_read_count(self->fds[0]));
+	EXPECT_EQ(5, gate_read_count(self->fds[1]));
+	ASSERT_EQ(0, clear_gate(self->fds[0]));
+	pages_touch(&self->pages, 6);
+	pin_to_cpu(self->cpus[0]);
+	window_close();
+	pages_touch(&self->pages, 7);
+	EXPECT_EQ(11, gate_read_count(self->fds[0]));
+	EXPECT_EQ(11, gate_read_count(self->fds[1]));
+}
+
+TEST_F(gate_moving, samples_are_those_of_the_windows)
+{
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+	struct gate_ring rings[NR_CPUS_USED];
+	int i;
+
+	attr.sample_period = 1;
+	gate_attr_set_bit(&attr, GATE_BIT_START_PAUSED);
+	for (i = 0; i < NR_CPUS_USED; i++) {
+		self->fds[i] = gate_open(&attr, 0, self->cpus[i]);
+		ASSERT_LE(0, self->fds[i]);
+		ASSERT_EQ(0, ring_map(&rings[i], self->fds[i], 16));
+	}
+	link_all(_metadata, &self->triggers, self->fds, variant->share);
+	windows_on_cpus(&self->pages, self->cpus, NR_ROUNDS, 8);
+	for (i = 0; i < NR_CPUS_USED; i++)
+		EXPECT_EQ(8 * NR_ROUNDS, ring_drain(&rings[i], PERF_RECORD_SAMPLE));
+}
+
+TEST_F(gate_moving, children_that_move_are_counted_exactly)
+{
+	struct gate_pages *pages = &self->pages;
+	pid_t children[8];
+	__u64 faults;
+	int i;
+
+	triggers_inherit(_metadata, &self->triggers);
+	open_on_cpus(_metadata, self->fds, self->cpus, true);
+	link_all(_metadata, &self->triggers, self->fds, variant->share);
+	for (i = 0; i < 8; i++) {
+		children[i] = fork();
+		ASSERT_LE(0, children[i]);
+		if (!children[i]) {
+			windows_on_cpus(pages, self->cpus, NR_ROUNDS, 8);
+			_exit(0);
+		}
+	}
+	for (i = 0; i < 8; i++)
+		wait_for_success(_metadata, children[i]);
+	faults = sum_of(self->fds);
+	EXPECT_EQ(8 * 2 * 8 * NR_ROUNDS, faults);
+	EXPECT_EQ(8 * NR_ROUNDS, gate_read(self->fds[0]).gate_count);
+	EXPECT_EQ(8 * NR_ROUNDS, gate_read(self->fds[1]).gate_count);
+}
+
+TEST_F(gate_moving, opposite_is_refused)
+{
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
+	int trigger = gate_open(&attr, 0, self->cpus[0]);
+
+	ASSERT_LE(0, trigger);
+	open_on_cpus(_metadata, self->fds, self->cpus, false);
+	EXPECT_EQ(0, set_starter(trigger, self->fds[0]));
+	EXPECT_EQ(-EINVAL, set_starter(trigger, self->fds[1]));
+	if (variant->share)
+		EXPECT_EQ(-EINVAL, join_gate(self->fds[1], self->fds[0]));
+}
+
+FIXTURE(gate_share)
+{
+	struct gate_triggers triggers;
+	struct gate_pages pages;
+	struct perf_event_attr attr;
+	int first;
+	int member;
+};
+
+/* The two count getppid(2), are closed, and have neither trigger. */
+FIXTURE_SETUP(gate_share)
+{
+	if (triggers_open(_metadata, &self->triggers))
+		return;
+	ASSERT_EQ(0, pages_map(&self->pages, 32));
+	self->attr = gate_attr(PERF_TYPE_TRACEPOINT,
+			       tracepoint_id("syscalls/sys_enter_getppid"));
+	gate_attr_set_bit(&self->attr, GATE_BIT_START_PAUSED);
+	self->first = gate_open(&self->attr, 0, -1);
+	ASSERT_LE(0, self->first);
+	self->member = gate_open(&self->attr, 0, -1);
+	ASSERT_LE(0, self->member);
+}
+
+FIXTURE_TEARDOWN(gate_share)
+{
+	close(self->member);
+	close(self->first);
+	munmap(self->pages.mem, self->pages.size);
+	triggers_close(&self->triggers);
+}
+
+static int open_getppid(bool paused, bool nest, bool inherit)
+{
+	struct perf_event_attr attr;
+
+	attr = gate_attr(PERF_TYPE_TRACEPOINT, tracepoint_id("syscalls/sys_enter_getppid"));
+	attr.inherit = inherit;
+	if (paused)
+		gate_attr_set_bit(&attr, GATE_BIT_START_PAUSED);
+	if (nest)
+		gate_attr_set_bit(&attr, GATE_BIT_NEST);
+	return gate_open(&attr, 0, -1);
+}
+
+TEST_F(gate_share, only_the_gate_of_a_target_is_joined)
+{
+	int plain = open_getppid(false, false, false);
+	int pipe_fds[2];
+
+	ASSERT_LE(0, plain);
+	ASSERT_EQ(0, pipe(pipe_fds));
+	EXPECT_EQ(-EBADF, join_gate(self->member, -1));
+	EXPECT_EQ(-EBADF, join_gate(self->member, pipe_fds[0]));
+	EXPECT_EQ(-EINVAL, join_gate(self->member, self->member));
+	EXPECT_EQ(-EINVAL, join_gate(self->member, plain));
+	/* As a trigger it has a gate too, which nothing moves. */
+	EXPECT_EQ(0, set_starter(plain, self->first));
+	EXPECT_EQ(-EINVAL, join_gate(self->member, plain));
+	EXPECT_EQ(0, join_gate(self->member, self->first));
+}
+
+TEST_F(gate_share, members_are_of_one_kind_and_of_one_context)
+{
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+	int wide, wide_target;
+
+	EXPECT_EQ(-EINVAL, join_gate(open_getppid(true, true, false), self->first));
+	EXPECT_EQ(-EINVAL, join_gate(open_getppid(true, false, true), self->first));
+
+	wide = gate_open(&attr, -1, nth_cpu(0));
+	ASSERT_LE(0, wide);
+	EXPECT_EQ(-EINVAL, join_gate(wide, self->first));
+	gate_attr_set_bit(&attr, GATE_BIT_START_PAUSED);
+	wide_target = gate_open(&attr, -1, nth_cpu(0));
+	ASSERT_LE(0, wide_target);
+	EXPECT_EQ(-EINVAL, join_gate(self->member, wide_target));
+	EXPECT_EQ(0, join_gate(wide, wide_target));
+	if (nth_cpu(1) >= 0)
+		EXPECT_EQ(-EINVAL, join_gate(gate_open(&attr, -1, nth_cpu(1)), wide_target));
+}
+
+TEST_F(gate_share, event_that_could_not_be_a_target_is_refused)
+{
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT);
+	int output;
+
+	attr.sample_type = PERF_SAMPLE_RAW;
+	output = gate_open(&attr, 0, -1);
+	ASSERT_LE(0, output);
+	EXPECT_EQ(-EOPNOTSUPP, join_gate(output, self->first));
+}
+
+TEST_F(gate_share, event_with_triggers_or_members_is_busy)
+{
+	int third = open_getppid(true, false, false);
+
+	ASSERT_EQ(0, set_starter(self->triggers.starter, self->member));
+	EXPECT_EQ(-EBUSY, join_gate(self->member, self->first));
+	ASSERT_EQ(0, clear_gate(self->member));
+	EXPECT_EQ(0, join_gate(self->member, self->first));
+	EXPECT_EQ(-EBUSY, join_gate(self->member, self->first));
+	EXPECT_EQ(-EBUSY, join_gate(self->first, third));
+	EXPECT_EQ(-EBUSY, join_gate(self->member, third));
+	/* It is the same gate, whichever of the two is named. */
+	EXPECT_EQ(0, join_gate(third, self->member));
+}
+
+TEST_F(gate_share, trigger_of_the_gate_does_not_join_it)
+{
+	ASSERT_EQ(0, set_both(&self->triggers, self->first));
+	EXPECT_EQ(-EINVAL, join_gate(self->triggers.stopper, self->first));
+	ASSERT_EQ(0, join_gate(self->member, self->first));
+	ASSERT_EQ(0, gate_ioctl(self->triggers.starter, PERF_EVENT_IOC_SET_STARTER, -1));
+	EXPECT_EQ(-EINVAL, set_starter(self->member, self->first));
+	EXPECT_EQ(-EINVAL, set_starter(self->first, self->member));
+}
+
+TEST_F(gate_share, events_of_an_exited_task_are_refused)
+{
+	pid_t child = fork();
+	int first, member;
+
+	if (!child) {
+		for (;;)
+			pause();
+	}
+	ASSERT_LE(0, child);
+	first = gate_open(&self->attr, child, -1);
+	member = gate_open(&self->attr, child, -1);
+	EXPECT_LE(0, first);
+	EXPECT_LE(0, member);
+	kill(child, SIGKILL);
+	ASSERT_EQ(child, waitpid(child, NULL, 0));
+	EXPECT_EQ(-ESRCH, join_gate(member, first));
+}
+
+/* Each in its order: the gate is joined before it has triggers, or later. */
+TEST_F(gate_share, members_move_together)
+{
+	int third = open_getppid(true, false, false);
+	int order;
+
+	ASSERT_EQ(0, join_gate(self->member, self->first));
+	ASSERT_EQ(0, set_both(&self->triggers, self->member));
+	ASSERT_EQ(0, join_gate(third, self->first));
+	for (order = 0; order < 3; order++) {
+		int fd = (int []){ self->first, self->member, third }[order];
+
+		EXPECT_EQ(-EEXIST, set_starter(self->triggers.starter, fd));
+		EXPECT_EQ(-EBUSY, set_starter(self->triggers.stopper, fd));
+	}
+	run_windows(10, 7, 5);
+	EXPECT_EQ(70, gate_read_count(self->first));
+	EXPECT_EQ(70, gate_read_count(self->member));
+	EXPECT_EQ(70, gate_read_count(third));
+	EXPECT_EQ(10, gate_read(self->first).gate_count);
+	EXPECT_EQ(10, gate_read(self->member).gate_count);
+}
+
+TEST_F(gate_share, what_was_counted_before_stays)
+{
+	int open = open_getppid(false, false, false);
+
+	ASSERT_LE(0, open);
+	ASSERT_EQ(0, set_both(&self->triggers, self->first));
+	call_getppid(5);
+	ASSERT_EQ(0, join_gate(open, self->first));
+	call_getppid(50);
+	EXPECT_EQ(5, gate_read_count(open));
+	window_open();
+	call_getppid(2);
+	EXPECT_EQ(7, gate_read_count(open));
+	EXPECT_EQ(2, gate_read_count(self->first));
+	/* Into an open gate */
+	ASSERT_EQ(0, join_gate(self->member, self->first));
+	call_getppid(1);
+	EXPECT_EQ(1, gate_read_count(self->member));
+	window_close();
+	call_getppid(50);
+	EXPECT_EQ(1, gate_read_count(self->member));
+	EXPECT_EQ(8, gate_read_count(open));
+}
+
+TEST_F(gate_share, member_that_is_cleared_leaves_and_is_open)
+{
+	ASSERT_EQ(0, set_both(&self->triggers, self->first));
+	ASSERT_EQ(0, join_gate(self->member, self->first));
+	run_windows(3, 2, 5);
+	ASSERT_EQ(0, clear_gate(self->member));
+	EXPECT_EQ(4, gate_read(self->member).gate_count);
+	call_getppid(10);
+	EXPECT_EQ(16, gate_read_count(self->member));
+	EXPECT_EQ(6, gate_read_count(self->first));
+	run_windows(1, 2, 0);
+	EXPECT_EQ(18, gate_read_count(self->member));
+	EXPECT_EQ(8, gate_read_count(self->first));
+	/* Nothing holds it any more. */
+	EXPECT_EQ(0, join_gate(self->member, self->first));
+}
+
+TEST_F(gate_share, clearing_the_first_opens_all)
+{
+	ASSERT_EQ(0, set_both(&self->triggers, self->first));
+	ASSERT_EQ(0, join_gate(self->member, self->first));
+	ASSERT_EQ(0, clear_gate(self->first));
+	call_getppid(4);
+	window_close();
+	call_getppid(3);
+	EXPECT_EQ(7, gate_read_count(self->first));
+	EXPECT_EQ(7, gate_read_count(self->member));
+	/* They are strangers again. */
+	EXPECT_EQ(0, set_starter(self->triggers.starter, self->first));
+	EXPECT_EQ(0, set_starter(self->triggers.stopper, self->member));
+}
+
+TEST_F(gate_share, detached_triggers_leave_all_open)
+{
+	ASSERT_EQ(0, join_gate(self->member, self->first));
+	ASSERT_EQ(0, set_both(&self->triggers, self->first));
+	ASSERT_EQ(0, gate_ioctl(self->triggers.starter, PERF_EVENT_IOC_SET_STARTER, -1));
+	call_getppid(1);
+	EXPECT_EQ(0, gate_read_count(self->member));
+	ASSERT_EQ(0, gate_ioctl(self->triggers.stopper, PERF_EVENT_IOC_SET_STOPPER, -1));
+	call_getppid(2);
+	EXPECT_EQ(2, gate_read_count(self->first));
+	EXPECT_EQ(2, gate_read_count(self->member));
+}
+
+TEST_F(gate_share, gate_stays_when_the_first_is_closed)
+{
+	int third = open_getppid(true, false, false);
+
+	ASSERT_EQ(0, join_gate(self->member, self->first));
+	ASSERT_EQ(0, set_both(&self->triggers, self->first));
+	run_windows(2, 3, 4);
+	ASSERT_EQ(0, close(self->first));
+	run_windows(2, 3, 4);
+	EXPECT_EQ(12, gate_read_count(self->member));
+	EXPECT_EQ(-EEXIST, set_starter(self->triggers.starter, self->member));
+	ASSERT_EQ(0, join_gate(third, self->member));
+	run_windows(1, 3, 4);
+	EXPECT_EQ(15, gate_read_count(self->member));
+	EXPECT_EQ(3, gate_read_count(third));
+	/* It is the first now. */
+	ASSERT_EQ(0, clear_gate(self->member));
+	call_getppid(1);
+	EXPECT_EQ(16, gate_read_count(self->member));
+	EXPECT_EQ(4, gate_read_count(third));
+	self->first = open_getppid(true, false, false);
+}
+
+/* Closing the last one frees the trigger for another gate. */
+TEST_F(gate_share, gate_ends_with_its_last_member)
+{
+	int i;
+
+	for (i = 0; i < GATE_MAX_TARGETS + 1; i++) {
+		int first = open_getppid(true, false, false);
+		int member = open_getppid(true, false, false);
+
+		ASSERT_EQ(0, join_gate(member, first));
+		ASSERT_EQ(0, set_both(&self->triggers, member));
+		close(i % 2 ? first : member);
+		run_windows(1, 1, 1);
+		close(i % 2 ? member : first);
+		run_windows(1, 1, 1);
+	}
+}
+
+TEST_F(gate_share, nested_windows_of_members)
+{
+	int first = open_getppid(true, true, false);
+	int member = open_getppid(true, true, false);
+
+	ASSERT_EQ(0, join_gate(member, first));
+	ASSERT_EQ(0, set_both(&self->triggers, first));
+	window_open();
+	window_open();
+	window_close();
+	call_getppid(1);
+	window_close();
+	call_getppid(1);
+	EXPECT_EQ(1, gate_read_count(first));
+	EXPECT_EQ(1, gate_read_count(member));
+}
+
+TEST_F(gate_share, member_gates_others_in_its_windows_only)
+{
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+	int faults;
+
+	gate_attr_set_bit(&attr, GATE_BIT_START_PAUSED);
+	faults = gate_open(&attr, 0, -1);
+	ASSERT_LE(0, faults);
+	ASSERT_EQ(0, join_gate(self->member, self->first));
+	ASSERT_EQ(0, set_starter(self->member, faults));
+	ASSERT_EQ(0, set_both(&self->triggers, self->first));
+	call_getppid(1);
+	pages_touch(&self->pages, 4);
+	EXPECT_EQ(0, gate_read_count(faults));
+	run_windows(1, 1, 0);
+	pages_touch(&self->pages, 4);
+	EXPECT_EQ(4, gate_read_count(faults));
+}
+
+TEST_F(gate_share, members_of_one_cpu_count_for_the_limit)
+{
+	int fds[GATE_MAX_TARGETS], i, extra = open_getppid(true, false, false);
+
+	ASSERT_EQ(0, set_both(&self->triggers, self->first));
+	for (i = 1; i < GATE_MAX_TARGETS; i++) {
+		fds[i] = open_getppid(true, false, false);
+		ASSERT_EQ(0, join_gate(fds[i], self->first));
+	}
+	EXPECT_EQ(-ENOSPC, join_gate(extra, self->first));
+	EXPECT_EQ(-ENOSPC, set_starter(self->triggers.starter, extra));
+	run_windows(1, 3, 3);
+	EXPECT_EQ(3, gate_read_count(fds[GATE_MAX_TARGETS - 1]));
+	/* A member that is gone makes room for one. */
+	close(fds[1]);
+	EXPECT_EQ(0, join_gate(extra, self->first));
+	EXPECT_EQ(-ENOSPC, set_starter(self->triggers.starter, self->member));
+	ASSERT_EQ(0, clear_gate(extra));
+	EXPECT_EQ(0, set_starter(self->triggers.starter, self->member));
+}
+
+TEST_F(gate_share, members_of_other_cpus_do_not_count_for_the_limit)
+{
+	int cpus[] = { nth_cpu(0), nth_cpu(1) };
+	int i, cpu, fd, last[2];
+
+	if (cpus[1] < 0)
+		SKIP(return, "needs two CPUs");
+	ASSERT_EQ(0, set_both(&self->triggers, self->first));
+	for (i = 1; i < GATE_MAX_TARGETS; i++) {
+		for (cpu = 0; cpu < 2; cpu++) {
+			fd = gate_open(&self->attr, 0, cpus[cpu]);
+			ASSERT_LE(0, fd);
+			ASSERT_EQ(0, join_gate(fd, self->first));
+			last[cpu] = fd;
+		}
+	}
+	fd = gate_open(&self->attr, 0, cpus[1]);
+	EXPECT_EQ(-ENOSPC, join_gate(fd, self->first));
+	pin_to_cpu(cpus[0]);
+	window_open();
+	call_getppid(3);
+	pin_to_cpu(cpus[1]);
+	call_getppid(2);
+	window_close();
+	EXPECT_EQ(5, gate_read_count(self->first));
+	EXPECT_EQ(3, gate_read_count(last[0]));
+	EXPECT_EQ(2, gate_read_count(last[1]));
+}
+
+TEST_F(gate_share, full_trigger_is_refused_for_a_gate_that_is_shared)
+{
+	int i;
+
+	ASSERT_EQ(0, join_gate(self->member, self->first));
+	for (i = 1; i < GATE_MAX_TARGETS; i++)
+		ASSERT_EQ(0, set_starter(self->triggers.starter,
+					 open_getppid(true, false, false)));
+	EXPECT_EQ(-ENOSPC, set_starter(self->triggers.starter, self->first));
+	ASSERT_EQ(0, clear_gate(self->member));
+	EXPECT_EQ(0, set_starter(self->triggers.starter, self->first));
+	EXPECT_EQ(-EBUSY, join_gate(self->first, self->member));
+	EXPECT_EQ(-EINVAL, join_gate(self->triggers.starter, self->first));
+	EXPECT_EQ(-ENOSPC, join_gate(open_getppid(false, false, false), self->first));
+}
+
+/* Without a trigger, one that would be new is asked all the same. */
+TEST_F(gate_share, gate_without_triggers_has_the_limit_too)
+{
+	int i;
+
+	for (i = 1; i < GATE_MAX_TARGETS; i++)
+		ASSERT_EQ(0, join_gate(open_getppid(true, false, false), self->first));
+	EXPECT_EQ(-ENOSPC, join_gate(self->member, self->first));
+	EXPECT_EQ(0, set_both(&self->triggers, self->first));
+}
+
+TEST_F(gate_share, clearing_frees_the_rest_of_a_gate_whose_first_is_closed)
+{
+	int first = open_getppid(true, false, false);
+
+	ASSERT_EQ(0, join_gate(self->member, first));
+	ASSERT_EQ(0, close(first));
+	EXPECT_EQ(-EBUSY, join_gate(self->member, self->first));
+	ASSERT_EQ(0, clear_gate(self->member));
+	call_getppid(1);
+	EXPECT_EQ(1, gate_read_count(self->member));
+	EXPECT_EQ(0, join_gate(self->member, self->first));
+	call_getppid(1);
+	EXPECT_EQ(1, gate_read_count(self->member));
+}
+
+/* Wakeups count where the waker is, in the events that the sleeper has there. */
+TEST_F(gate_share, wakeup_from_another_cpu_counts_by_the_gate_of_now)
+{
+	long id = tracepoint_id("sched/sched_waking");
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_TRACEPOINT, id);
+	int cpus[] = { nth_cpu(0), nth_cpu(1) };
+	int waker[2], ready[2], fd, i;
+	pid_t child;
+	char byte;
+
+	if (cpus[1] < 0 || id < 0)
+		SKIP(return, "needs two CPUs and sched:sched_waking");
+	ASSERT_EQ(0, pipe(waker));
+	ASSERT_EQ(0, pipe(ready));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		close(ready[1]);
+		pin_to_cpu(cpus[0]);
+		while (read(ready[0], &byte, 1) == 1) {
+			/* The other one sleeps by now, or soon. */
+			usleep(20000);
+			if (write(waker[1], "", 1) != 1)
+				break;
+		}
+		_exit(0);
+	}
+	close(ready[0]);
+	gate_attr_set_bit(&attr, GATE_BIT_START_PAUSED);
+	pin_to_cpu(cpus[0]);
+	fd = gate_open(&attr, 0, cpus[0]);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, set_both(&self->triggers, fd));
+	pin_to_cpu(cpus[1]);
+	for (i = 0; i < 4; i++) {
+		if (i % 2)
+			window_open();
+		ASSERT_EQ(1, write(ready[1], "", 1));
+		ASSERT_EQ(1, read(waker[0], &byte, 1));
+		if (i % 2)
+			window_close();
+	}
+	EXPECT_EQ(2, gate_read_count(fd));
+	close(ready[1]);
+	wait_for_success(_metadata, child);
+}
+
+TEST_F(gate_share, reset_is_for_one_member)
+{
+	ASSERT_EQ(0, join_gate(self->member, self->first));
+	ASSERT_EQ(0, set_both(&self->triggers, self->first));
+	run_windows(1, 3, 3);
+	ASSERT_EQ(0, ioctl(self->member, PERF_EVENT_IOC_RESET, 0));
+	run_windows(1, 2, 3);
+	EXPECT_EQ(5, gate_read_count(self->first));
+	EXPECT_EQ(2, gate_read_count(self->member));
+	EXPECT_EQ(2, gate_read(self->member).gate_count);
+}
+
+FIXTURE(gate_share_family)
+{
+	struct gate_triggers triggers;
+	int first;
+	int member;
+};
+
+FIXTURE_SETUP(gate_share_family)
+{
+	if (triggers_open(_metadata, &self->triggers))
+		return;
+	triggers_inherit(_metadata, &self->triggers);
+	self->first = open_getppid(true, false, true);
+	ASSERT_LE(0, self->first);
+	self->member = open_getppid(true, false, true);
+	ASSERT_LE(0, self->member);
+}
+
+FIXTURE_TEARDOWN(gate_share_family)
+{
+	close(self->member);
+	close(self->first);
+	triggers_close(&self->triggers);
+}
+
+TEST_F(gate_share_family, children_share_gates_of_their_own)
+{
+	struct puppet children[2];
+
+	ASSERT_EQ(0, join_gate(self->member, self->first));
+	ASSERT_EQ(0, set_both(&self->triggers, self->member));
+	puppet_fork(_metadata, &children[0]);
+	window_open();
+	puppet_fork(_metadata, &children[1]);
+	window_close();
+	/* The second one was born in a window. */
+	ASSERT_TRUE(tell(&children[0], "gog"));
+	ASSERT_TRUE(tell(&children[1], "ggcg"));
+	ASSERT_TRUE(tell(&children[0], "gcg"));
+	EXPECT_EQ(4, gate_read_count(self->first));
+	EXPECT_EQ(4, gate_read_count(self->member));
+	EXPECT_EQ(2, gate_read(self->member).gate_count);
+	puppet_end(_metadata, &children[1]);
+	puppet_end(_metadata, &children[0]);
+	EXPECT_EQ(4, gate_read_count(self->first));
+	EXPECT_EQ(4, gate_read_count(self->member));
+	EXPECT_EQ(2, gate_read(self->first).gate_count);
+}
+
+TEST_F(gate_share_family, joining_takes_those_along_who_are_there)
+{
+	struct puppet child;
+
+	puppet_fork(_metadata, &child);
+	ASSERT_EQ(0, set_both(&self->triggers, self->first));
+	ASSERT_EQ(0, join_gate(self->member, self->first));
+	ASSERT_TRUE(tell(&child, "gogcg"));
+	EXPECT_EQ(1, gate_read_count(self->first));
+	EXPECT_EQ(1, gate_read_count(self->member));
+	/* And links made later as well. */
+	ASSERT_EQ(0, clear_gate(self->first));
+	ASSERT_TRUE(tell(&child, "gg"));
+	EXPECT_EQ(3, gate_read_count(self->first));
+	EXPECT_EQ(3, gate_read_count(self->member));
+	puppet_end(_metadata, &child);
+}
+
+TEST_F(gate_share_family, links_reach_members_of_children)
+{
+	struct puppet child;
+
+	ASSERT_EQ(0, join_gate(self->member, self->first));
+	puppet_fork(_metadata, &child);
+	ASSERT_EQ(0, set_both(&self->triggers, self->member));
+	ASSERT_TRUE(tell(&child, "ggogcg"));
+	EXPECT_EQ(1, gate_read_count(self->first));
+	EXPECT_EQ(1, gate_read_count(self->member));
+	ASSERT_EQ(0, clear_gate(self->member));
+	ASSERT_TRUE(tell(&child, "gg"));
+	EXPECT_EQ(1, gate_read_count(self->first));
+	EXPECT_EQ(3, gate_read_count(self->member));
+	ASSERT_TRUE(tell(&child, "ogcg"));
+	EXPECT_EQ(2, gate_read_count(self->first));
+	EXPECT_EQ(5, gate_read_count(self->member));
+	puppet_end(_metadata, &child);
+}
+
+/* The child has the event that joins, and none whose gate it could share. */
+TEST_F(gate_share_family, child_without_the_first_has_a_gate_all_the_same)
+{
+	struct puppet child;
+	int late;
+
+	puppet_fork(_metadata, &child);
+	late = open_getppid(true, false, true);
+	ASSERT_LE(0, late);
+	ASSERT_EQ(0, set_both(&self->triggers, late));
+	ASSERT_EQ(0, join_gate(self->first, late));
+	ASSERT_EQ(0, join_gate(self->member, late));
+	ASSERT_TRUE(tell(&child, "gogcg"));
+	EXPECT_EQ(0, gate_read_count(late));
+	EXPECT_EQ(1, gate_read_count(self->first));
+	EXPECT_EQ(1, gate_read_count(self->member));
+	/* The one whose gate they would have is closed. */
+	ASSERT_EQ(0, close(late));
+	ASSERT_TRUE(tell(&child, "gogcg"));
+	EXPECT_EQ(2, gate_read_count(self->first));
+	EXPECT_EQ(2, gate_read_count(self->member));
+	puppet_end(_metadata, &child);
+	puppet_fork(_metadata, &child);
+	ASSERT_TRUE(tell(&child, "gogcg"));
+	EXPECT_EQ(3, gate_read_count(self->first));
+	EXPECT_EQ(3, gate_read_count(self->member));
+	ASSERT_EQ(0, gate_ioctl(self->triggers.starter, PERF_EVENT_IOC_SET_STARTER, -1));
+	ASSERT_EQ(0, gate_ioctl(self->triggers.stopper, PERF_EVENT_IOC_SET_STOPPER, -1));
+	ASSERT_TRUE(tell(&child, "g"));
+	EXPECT_EQ(4, gate_read_count(self->first));
+	EXPECT_EQ(4, gate_read_count(self->member));
+	puppet_end(_metadata, &child);
+}
+
+TEST_F(gate_share_family, grandchildren_share_too)
+{
+	pid_t child;
+
+	ASSERT_EQ(0, join_gate(self->member, self->first));
+	ASSERT_EQ(0, set_both(&self->triggers, self->first));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		run_windows(2, 3, 4);
+		child = fork();
+		if (!child) {
+			run_windows(2, 3, 4);
+			_exit(0);
+		}
+		_exit(waitpid(child, NULL, 0) != child);
+	}
+	wait_for_success(_metadata, child);
+	EXPECT_EQ(12, gate_read_count(self->first));
+	EXPECT_EQ(12, gate_read_count(self->member));
+	EXPECT_EQ(4, gate_read(self->member).gate_count);
+}
+
+TEST_HARNESS_MAIN
