@@ -345,6 +345,7 @@ int evlist__setup_gates(struct evlist *evlist, const struct gate_opts *opts,
 	if (!evlist->gates)
 		return 0;
 
+	evlist->gates->all = all;
 	if (!perf_can_gate()) {
 		pr_err("The kernel cannot open and close gates of events, which --inside, --gate-on, --gate-off\n"
 		       "and the terms of these names need. It has to be built with CONFIG_PERF_EVENTS_GATE.\n");
@@ -392,11 +393,19 @@ static void trigger__open_strerror(struct gate_trigger *trigger, struct evsel *e
 	pr_err("%s, which opens or closes a gate: %s\n", trigger->name, msg);
 }
 
+/* The gate that terms give to the event of the list that the trigger is. */
+static struct gate *trigger__own_gate(struct gates *gates, struct gate_trigger *trigger)
+{
+	struct gate *own = trigger->source ? trigger->source->gate : NULL;
+
+	return own != gates->all ? own : NULL;
+}
+
 /* A trigger for what @evsel measures, as long as that does. */
 static struct gate_instance *trigger__open(struct gates *gates, struct gate_trigger *trigger,
 					   struct evsel *evsel, struct target *target)
 {
-	struct gate *own = trigger->source ? trigger->source->gate : NULL;
+	struct gate *own = trigger__own_gate(gates, trigger);
 	struct gate_instance *instance = zalloc(sizeof(*instance));
 	struct perf_event_attr *attr;
 	char msg[BUFSIZ];
@@ -460,6 +469,9 @@ static int trigger__link(struct gates *gates, struct gate_trigger *trigger, unsi
 {
 	struct gate_instance *instance;
 	int next = 0, err;
+
+	if (ioc == PERF_EVENT_IOC_SET_STOPPER)
+		trigger->is_stopper = true;
 
 	list_for_each_entry(instance, &trigger->instances, node) {
 		if (!same_life(instance->evsel, evsel))
@@ -581,6 +593,50 @@ int evlist__open_gates(struct evlist *evlist, struct target *target, bool may_re
 			evsel->gate->reference = evsel;
 	}
 	return 0;
+}
+
+static void gates__set_enabled(struct gates *gates, bool stoppers, bool enable)
+{
+	struct gate_instance *instance;
+	struct gate_trigger *trigger;
+
+	list_for_each_entry(trigger, &gates->triggers, node) {
+		if (trigger->is_stopper != stoppers)
+			continue;
+		list_for_each_entry(instance, &trigger->instances, node) {
+			if (enable)
+				evsel__enable(instance->evsel);
+			else
+				evsel__disable(instance->evsel);
+		}
+	}
+}
+
+/**
+ * evlist__enable_gates - Let gates move
+ * @evlist:	Whose events are enabled
+ *
+ * A task goes on meanwhile. What closes gates comes first: of a window that was opened
+ * and not seen to end, a gate that nests would never recover.
+ */
+void evlist__enable_gates(struct evlist *evlist)
+{
+	if (evlist->gates) {
+		gates__set_enabled(evlist->gates, /*stoppers=*/true, /*enable=*/true);
+		gates__set_enabled(evlist->gates, /*stoppers=*/false, /*enable=*/true);
+	}
+}
+
+/**
+ * evlist__disable_gates - Let gates stay as they are
+ * @evlist:	Whose events will be disabled
+ */
+void evlist__disable_gates(struct evlist *evlist)
+{
+	if (evlist->gates) {
+		gates__set_enabled(evlist->gates, /*stoppers=*/false, /*enable=*/false);
+		gates__set_enabled(evlist->gates, /*stoppers=*/true, /*enable=*/false);
+	}
 }
 
 /**

@@ -40,6 +40,8 @@ struct gate_trigger {
 	struct evsel		*proto;
 	/* The event of the list that it was made from, which may have a gate itself. */
 	struct evsel		*source;
+	/* It closes gates. */
+	bool			is_stopper;
 	/* What the attributes of a probe point to. */
 	char			*path;
 	/* Those that are open. */
@@ -67,6 +69,8 @@ struct gates {
 	struct list_head	gates;
 	struct list_head	triggers;
 	struct evlist		*evlist;
+	/* That of the options, which does not keep a trigger from firing. */
+	struct gate		*all;
 	/* It may help to open all events again. */
 	bool			may_retry;
 };
@@ -74,6 +78,8 @@ struct gates {
 int evlist__setup_gates(struct evlist *evlist, const struct gate_opts *opts,
 			struct target *target, const char *program);
 int evlist__open_gates(struct evlist *evlist, struct target *target, bool may_retry);
+void evlist__enable_gates(struct evlist *evlist);
+void evlist__disable_gates(struct evlist *evlist);
 void evlist__close_gates(struct evlist *evlist);
 void evlist__delete_gates(struct evlist *evlist);
 const char *evlist__gate_where(struct evlist *evlist);

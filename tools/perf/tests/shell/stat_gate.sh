@@ -62,7 +62,10 @@ is "a group" minor-faults:u $((inside + 1))
 is "a group" gate_count $calls
 
 stat --inside gate_inside -e page-faults:u -- $work $calls $pages 1 4
-is "four threads that move in each window" page-faults:u $((4 * inside + 1))
+# Several may run into the probe before its page is there.
+over=$(($(count page-faults:u) - 4 * inside))
+[ $over -ge 1 ] && [ $over -le 4 ]
+gate_say "four threads that move in each window: page-faults:u" $? "$(cat "$tmp/out")"
 is "four threads that move in each window" gate_count $((4 * calls))
 
 stat --inside "$perf:gate_inside" -e page-faults:u -- \
@@ -87,7 +90,8 @@ stat -e 'page-faults/gate-on=syscalls:sys_exit_madvise,gate-off=syscalls:sys_ent
 	-e 'page-faults/gate-on=syscalls:sys_exit_munmap,gate-off=syscalls:sys_enter_madvise,name=out/u' \
 	-- $work $calls $pages
 is "terms" in $((2 * inside))
-is "terms with another gate" out 0
+[ "$(count out)" -lt $pages ]
+gate_say "terms with another gate" $? "$(cat "$tmp/out")"
 
 stat --gate-on syscalls:sys_exit_madvise --gate-off syscalls:sys_enter_munmap -e page-faults:u \
 	-- $work $calls $pages
