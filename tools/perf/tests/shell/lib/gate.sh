@@ -1,0 +1,41 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# What the tests of gates share. They count page faults of `perf test -w gate`, whose
+# gate_inside() and gate_outside() take a known number in each call. A process that runs
+# into a probe for the first time takes one more, that of the page in which probed
+# instructions are executed. The tests have the directory $tmp, which goes at their end,
+# and leave with $err.
+
+# gate_skip REASON
+gate_skip()
+{
+	echo "Skip: $1"
+	exit 2
+}
+
+# gate_say NAME STATUS [WHY]
+gate_say()
+{
+	if [ "$2" = 0 ]; then
+		echo "$1 [Success]"
+	else
+		echo "$1 [Failed]${3:+ $3}"
+		err=1
+	fi
+}
+
+# gate_is NAME VALUE WANTED
+gate_is()
+{
+	[ "$2" = "$3" ]
+	gate_say "$1" $? "it is '$2' and not '$3'"
+}
+
+# gate_prepare: probes are for root, and not each kernel has gates
+gate_prepare()
+{
+	[ "$(id -u)" = 0 ] || gate_skip "probes are for root"
+	perf stat --gate-on page-faults -e context-switches true 2>"$tmp/err" ||
+		gate_skip "$(head -n 1 "$tmp/err")"
+}

@@ -1,0 +1,59 @@
+#!/bin/bash
+# perf record: samples inside of functions only
+# SPDX-License-Identifier: GPL-2.0
+
+# shellcheck source=lib/gate.sh
+. "$(dirname "$0")"/lib/gate.sh
+
+calls=100 pages=16
+inside=$((calls * pages))
+err=0
+perf=$(readlink -f "$(command -v perf)")
+tmp=$(mktemp -d /tmp/perf_test.gate.XXXXXX) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+# record OPTION...
+record()
+{
+	perf record -o "$tmp/data" "$@" >"$tmp/err" 2>&1
+}
+
+# samples SYMBOL: those that have it in the chain
+samples()
+{
+	perf script -i "$tmp/data" -F ip,sym 2>/dev/null | grep -c "$1"
+}
+
+gate_prepare
+work="$perf test -w gate"
+
+record -g -c 1 -e page-faults:u --inside gate_inside -- $work $calls $pages
+gate_is "samples inside of the function" "$(samples gate_inside)" "$inside"
+gate_is "samples outside of it" "$(samples gate_outside)" 0
+gate_is "all samples, and one of the probes" \
+	"$(perf script -i "$tmp/data" -F event 2>/dev/null | grep -c page-faults)" $((inside + 1))
+grep -q "perf record: $calls windows inside of gate_inside, " "$tmp/err"
+gate_say "number of windows" $? "$(cat "$tmp/err")"
+perf evlist -v -i "$tmp/data" | grep -q 'start_paused: 1.*gate_nest: 1'
+gate_say "attributes in the file" $? "$(perf evlist -v -i "$tmp/data")"
+perf report -i "$tmp/data" --stdio --no-children -g none 2>/dev/null | grep -q 'perf.*touch'
+gate_say "report" $? "$(perf report -i "$tmp/data" --stdio --no-children -g none 2>&1)"
+
+record -c 1 -e page-faults:u --gate-on syscalls:sys_exit_madvise --gate-off syscalls:sys_enter_munmap \
+	-- $work $calls $pages
+gate_is "samples between two events" \
+	"$(perf script -i "$tmp/data" -F event 2>/dev/null | grep -c page-faults)" $((2 * inside))
+
+record -g -c 1 -e page-faults:u --inside gate_inside -- $work $calls $pages 1 4
+if grep -q 'recording per thread' "$tmp/err"; then
+	echo "Threads that move are left out: $(grep -m 1 'recording per thread' "$tmp/err")"
+else
+	gate_is "four threads that move in each window: samples inside" \
+		"$(samples gate_inside)" $((4 * inside))
+	gate_is "four threads that move in each window: samples outside" \
+		"$(samples gate_outside)" 0
+	grep -q "perf record: $((4 * calls)) windows" "$tmp/err"
+	gate_say "four threads that move in each window: number of windows" $? "$(cat "$tmp/err")"
+fi
+
+exit $err

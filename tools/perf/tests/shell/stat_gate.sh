@@ -1,0 +1,140 @@
+#!/bin/bash
+# perf stat: events inside of functions and system calls
+# SPDX-License-Identifier: GPL-2.0
+
+# shellcheck source=lib/gate.sh
+. "$(dirname "$0")"/lib/gate.sh
+
+calls=100 pages=16
+inside=$((calls * pages))
+err=0
+perf=$(readlink -f "$(command -v perf)")
+tmp=$(mktemp -d /tmp/perf_test.gate.XXXXXX) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+# stat OPTION...: with numbers in "$tmp/out"
+stat()
+{
+	perf stat -x, -o "$tmp/out" "$@" 2>"$tmp/err"
+}
+
+# count EVENT: what the last run says of it, the sum of all lines
+count()
+{
+	awk -F, -v event="$1" '
+	{
+		for (i = 2; i <= NF; i++)
+			if ($i == event) {
+				seen = 1
+				sum += $(i == 3 || i == 4 ? i - 2 : 1)
+			}
+	}
+	END { if (seen) printf "%.0f\n", sum }' "$tmp/out"
+}
+
+# is NAME EVENT VALUE
+is()
+{
+	gate_is "$1: $2" "$(count "$2")" "$3"
+}
+
+gate_prepare
+work="$perf test -w gate"
+
+stat --inside gate_inside -e page-faults:u -- $work $calls $pages
+is "a function" page-faults:u $((inside + 1))
+is "a function" gate_count $calls
+grep -q ',page-faults:u,[0-9]*,100.00,16.01,per window$' "$tmp/out"
+gate_say "a function: per window" $? "$(cat "$tmp/out")"
+
+stat --inside "$perf:gate_outside" -e page-faults:u,page-faults/no-gate,name=all/u -- $work $calls $pages
+is "a function of a file" page-faults:u $((inside + 1))
+[ "$(count all)" -gt $((2 * inside)) ]
+gate_say "no-gate: all page faults" $? "$(count all)"
+
+stat --inside gate_inside -e page-faults:u -- $work $calls $pages 5
+is "recursion" page-faults:u $((inside * 5 + 1))
+is "recursion" gate_count $calls
+
+stat --inside gate_inside -e '{page-faults:u,minor-faults:u}' -- $work $calls $pages
+is "a group" page-faults:u $((inside + 1))
+is "a group" minor-faults:u $((inside + 1))
+is "a group" gate_count $calls
+
+stat --inside gate_inside -e page-faults:u -- $work $calls $pages 1 4
+# Several may run into the probe before its page is there.
+over=$(($(count page-faults:u) - 4 * inside))
+[ $over -ge 1 ] && [ $over -le 4 ]
+gate_say "four threads that move in each window: page-faults:u" $? "$(cat "$tmp/out")"
+is "four threads that move in each window" gate_count $((4 * calls))
+
+stat --inside "$perf:gate_inside" -e page-faults:u -- \
+	sh -c "$work $calls $pages & $work $calls $pages; wait"
+is "two children" page-faults:u $((2 * (inside + 1)))
+is "two children" gate_count $((2 * calls))
+
+stat -i --inside "$perf:gate_inside" -e page-faults:u -- sh -c "$work $calls $pages; true"
+is "no inheritance" page-faults:u 0
+
+stat --inside syscalls:munmap -e page-faults:u,syscalls:sys_enter_munmap/no-gate/ -- \
+	$work $calls $pages
+is "a system call" page-faults:u 0
+is "a system call" gate_count "$(count syscalls:sys_enter_munmap)"
+
+stat --inside kernel:ksys_write -e page-faults:u,syscalls:sys_enter_write/no-gate/ -- \
+	dd if=/dev/zero of=/dev/null bs=1 count=$calls
+is "a function of the kernel" gate_count "$(count syscalls:sys_enter_write)"
+
+# madvise(2) comes before the faults and munmap(2) after them, in both functions.
+stat -e 'page-faults/gate-on=syscalls:sys_exit_madvise,gate-off=syscalls:sys_enter_munmap,name=in/u' \
+	-e 'page-faults/gate-on=syscalls:sys_exit_munmap,gate-off=syscalls:sys_enter_madvise,name=out/u' \
+	-- $work $calls $pages
+is "terms" in $((2 * inside))
+[ "$(count out)" -lt $pages ]
+gate_say "terms with another gate" $? "$(cat "$tmp/out")"
+
+stat --gate-on syscalls:sys_exit_madvise --gate-off syscalls:sys_enter_munmap -e page-faults:u \
+	-- $work $calls $pages
+is "events" page-faults:u $((2 * inside))
+# Each function has two system calls of each kind when it moves, and the other one.
+is "events" gate_count $((3 * calls))
+
+stat -e syscalls:sys_enter_munmap --filter "len > $((pages * $(getconf PAGESIZE 2>/dev/null || echo 4096) - 1))" \
+	--gate-on syscalls:sys_enter_munmap -e page-faults:u -- $work 1 $pages
+is "an event of the list with its filter" gate_count 1
+
+stat -r 3 --inside gate_inside -e page-faults:u -- $work $calls $pages
+is "three runs" page-faults:u $((inside + 1))
+is "three runs" gate_count $calls
+
+stat -I 50 --inside gate_inside -e page-faults:u -- $work $calls $pages
+is "intervals" page-faults:u $((inside + 1))
+is "intervals" gate_count $calls
+
+$work 1000000 $pages &
+pid=$!
+stat -p $pid --inside gate_inside -e page-faults:u,faults/no-gate,name=all/u sleep 0.5
+kill $pid
+[ "$(count gate_count)" -gt 0 ] &&
+	[ "$(count page-faults:u)" -le $(($(count gate_count) * pages + 1)) ] &&
+	[ "$(count page-faults:u)" -gt $((($(count gate_count) - 1) * pages - 1)) ]
+gate_say "a running process" $? "$(cat "$tmp/out")"
+
+stat -a --inside syscalls:munmap -e page-faults:u -- $work $calls $pages
+[ "$(count gate_count)" -ge $((3 * calls)) ]
+gate_say "all CPUs" $? "$(cat "$tmp/out")"
+
+perf stat record -o "$tmp/data" --inside gate_inside -e page-faults:u -- $work $calls $pages >"$tmp/err" 2>&1
+perf stat report -i "$tmp/data" >"$tmp/out" 2>&1
+awk -v calls=$calls -v faults=$((inside + 1)) '
+	{ gsub(",", "") }
+	$2 == "gate_count" { calls -= $1 }
+	$2 == "page-faults:u" { faults -= $1 }
+	END { exit calls || faults }' "$tmp/out"
+gate_say "stat record and report" $? "$(cat "$tmp/err" "$tmp/out")"
+
+perf stat -j -o "$tmp/out" --inside gate_inside -e page-faults:u -- $work $calls $pages
+grep -q '"event" : "page-faults:u".*"metric-value" : "16.010000", "metric-unit" : "per window"}' "$tmp/out"
+gate_say "JSON" $? "$(cat "$tmp/out")"
+
+exit $err

@@ -1,0 +1,697 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Events that count and sample only between two other events: the kernel's gates.
+ *
+ * The event terms gate-on=, gate-off=, gate-nest and no-gate speak of one event, the
+ * options --inside, --gate-on and --gate-off of all that do not speak for themselves.
+ *
+ * An event that moves a gate, a trigger, is never one of the list. perf opens its
+ * own, which writes no records, and which follows its task to all CPUs even if those
+ * that it gates are opened for each CPU.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <linux/kernel.h>
+#include <linux/list.h>
+#include <linux/perf_event.h>
+#include <linux/string.h>
+#include <linux/zalloc.h>
+#include <perf/cpumap.h>
+#include <internal/evlist.h>
+#include <internal/evsel.h>
+
+#include "debug.h"
+#include "evlist.h"
+#include "evsel.h"
+#include "evsel_config.h"
+#include "gate.h"
+#include "parse-events.h"
+#include "perf_api_probe.h"
+#include "pmu.h"
+#include "target.h"
+
+/* A trigger that was opened. */
+struct gate_instance {
+	struct list_head	node;
+	struct evsel		*evsel;
+};
+
+static bool is_probe(struct evsel *evsel)
+{
+	struct perf_pmu *pmu = evsel__find_pmu(evsel);
+
+	return pmu && (!strcmp(pmu->name, "uprobe") || !strcmp(pmu->name, "kprobe"));
+}
+
+/* The kernel itself counts it, so that each occurrence fires. */
+static bool fires_always(struct evsel *evsel)
+{
+	struct perf_event_attr *attr = &evsel->core.attr;
+
+	switch (attr->type) {
+	case PERF_TYPE_SOFTWARE:
+		return attr->config != PERF_COUNT_SW_CPU_CLOCK &&
+		       attr->config != PERF_COUNT_SW_TASK_CLOCK;
+	case PERF_TYPE_TRACEPOINT:
+	case PERF_TYPE_BREAKPOINT:
+		return true;
+	default:
+		return is_probe(evsel);
+	}
+}
+
+/* It is to fire and nothing else, each time if it was not given a period. */
+static void set_trigger_attr(struct evsel *evsel)
+{
+	struct perf_event_attr *attr = &evsel->core.attr;
+	struct evsel_config_term *term;
+
+	evsel->core.leader = &evsel->core;
+	evsel->core.nr_members = 0;
+	attr->sample_type = 0;
+	attr->read_format = 0;
+	attr->sample_period = 0;
+	attr->freq = 0;
+	list_for_each_entry(term, &evsel->config_terms, list) {
+		if (term->type == EVSEL__CONFIG_TERM_PERIOD) {
+			attr->sample_period = term->val.period;
+			attr->freq = 0;
+		} else if (term->type == EVSEL__CONFIG_TERM_FREQ) {
+			attr->sample_freq = term->val.freq;
+			attr->freq = 1;
+		}
+	}
+}
+
+/**
+ * gates__add_trigger - Add an event that can open and close gates
+ * @gates:	To which it is added
+ * @name:	What it is called in messages, and looked up by
+ * @proto:	How to open it, which this takes over, also if it fails
+ * @source:	The event of the list that it is, or NULL
+ *
+ * Return: the trigger, or NULL if there is no memory.
+ */
+struct gate_trigger *gates__add_trigger(struct gates *gates, const char *name,
+					struct evsel *proto, struct evsel *source)
+{
+	struct gate_trigger *trigger = zalloc(sizeof(*trigger));
+
+	if (trigger)
+		trigger->name = strdup(name);
+	if (!trigger || !trigger->name) {
+		free(trigger);
+		evsel__delete(proto);
+		return NULL;
+	}
+	trigger->proto = proto;
+	trigger->source = source;
+	INIT_LIST_HEAD(&trigger->instances);
+	list_add_tail(&trigger->node, &gates->triggers);
+	set_trigger_attr(proto);
+	return trigger;
+}
+
+/* One event from its text. */
+static struct evsel *parse_one(const char *text, const char *what)
+{
+	struct parse_events_error err;
+	struct evlist *evlist = evlist__new();
+	struct evsel *evsel = NULL;
+
+	if (!evlist)
+		return NULL;
+
+	parse_events_error__init(&err);
+	if (parse_events(evlist, text, &err)) {
+		pr_err("%s=%s: there is no event of this name in the list, and it is none by itself:\n",
+		       what, text);
+		parse_events_error__print(&err, text);
+	} else if (evlist->core.nr_entries != 1) {
+		pr_err("%s=%s: that is %d events, but only one can do this\n", what, text,
+		       evlist->core.nr_entries);
+	} else {
+		evsel = evlist__first(evlist);
+		evlist__remove(evlist, evsel);
+	}
+	parse_events_error__exit(&err);
+	evlist__delete(evlist);
+	return evsel;
+}
+
+/**
+ * evlist__gate_trigger - The trigger of this name
+ * @evlist:	In whose events the name is looked for first
+ * @name:	That of an event of the list, or the text of any event
+ * @what:	Option or term that says so, for messages
+ *
+ * Return: the trigger, or NULL after a message.
+ */
+struct gate_trigger *evlist__gate_trigger(struct evlist *evlist, const char *name,
+					  const char *what)
+{
+	struct gates *gates = evlist->gates;
+	struct gate_trigger *trigger;
+	struct evsel *source, *proto;
+
+	list_for_each_entry(trigger, &gates->triggers, node) {
+		if (!strcmp(trigger->name, name))
+			return trigger;
+	}
+
+	source = evlist__find_evsel_by_str(evlist, name);
+	proto = source ? evsel__clone(source) : parse_one(name, what);
+	if (!proto)
+		return NULL;
+
+	trigger = gates__add_trigger(gates, name, proto, source);
+	if (!trigger)
+		return NULL;
+
+	if (!fires_always(proto) && !proto->core.attr.sample_period && !proto->core.attr.freq) {
+		pr_err("%s=%s: the kernel does not see each occurrence of this event. Give it a period,\n"
+		       "such as %s=%s/period=100000/, or as a term: -e %s/period=100000,name=tick/ and %s=tick\n",
+		       what, name, what, name, name, what);
+		return NULL;
+	}
+	return trigger;
+}
+
+/**
+ * gates__new_gate - Add a gate that nothing opens or closes yet
+ * @gates:	To which it is added
+ *
+ * Return: the gate, or NULL if there is no memory.
+ */
+struct gate *gates__new_gate(struct gates *gates)
+{
+	struct gate *gate = zalloc(sizeof(*gate));
+
+	if (gate)
+		list_add_tail(&gate->node, &gates->gates);
+	return gate;
+}
+
+/* The gate of two events, either of which may be missing. */
+static struct gate *evlist__gate(struct evlist *evlist, const char *on, const char *off, bool nest,
+				 const char *on_what, const char *off_what)
+{
+	struct gate_trigger *starter = NULL, *stopper = NULL;
+	struct gates *gates = evlist->gates;
+	struct gate *gate;
+	int ret;
+
+	if (on) {
+		starter = evlist__gate_trigger(evlist, on, on_what);
+		if (!starter)
+			return NULL;
+	}
+	if (off) {
+		stopper = evlist__gate_trigger(evlist, off, off_what);
+		if (!stopper)
+			return NULL;
+	}
+
+	list_for_each_entry(gate, &gates->gates, node) {
+		if (gate->on == starter && gate->off == stopper && gate->nest == nest)
+			return gate;
+	}
+
+	gate = gates__new_gate(gates);
+	if (!gate)
+		return NULL;
+	gate->on = starter;
+	gate->off = stopper;
+	gate->nest = nest;
+	if (!off)
+		ret = asprintf(&gate->where, "from %s on", on);
+	else if (!on)
+		ret = asprintf(&gate->where, "up to %s", off);
+	else
+		ret = asprintf(&gate->where, "from %s to %s", on, off);
+	if (ret < 0)
+		gate->where = NULL;
+	return gate;
+}
+
+static int evlist__new_gates(struct evlist *evlist)
+{
+	struct gates *gates;
+
+	if (evlist->gates)
+		return 0;
+
+	gates = zalloc(sizeof(*gates));
+	if (!gates)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&gates->gates);
+	INIT_LIST_HEAD(&gates->triggers);
+	gates->evlist = evlist__new();
+	if (!gates->evlist) {
+		free(gates);
+		return -ENOMEM;
+	}
+	evlist->gates = gates;
+	return 0;
+}
+
+static const char *term_str(struct evsel_config_term *term)
+{
+	return term ? term->val.str : NULL;
+}
+
+/* What the terms of an event say, or else the options. */
+static int evsel__setup_gate(struct evsel *evsel, struct gate *all)
+{
+	struct evsel_config_term *nest = evsel__get_config_term(evsel, GATE_NEST);
+	struct evsel_config_term *none = evsel__get_config_term(evsel, NO_GATE);
+	const char *on = term_str(evsel__get_config_term(evsel, GATE_ON));
+	const char *off = term_str(evsel__get_config_term(evsel, GATE_OFF));
+	bool nests = nest && nest->val.gate_nest;
+	struct gate *gate = all;
+
+	if (on || off) {
+		if (evlist__new_gates(evsel->evlist))
+			return -ENOMEM;
+		gate = evlist__gate(evsel->evlist, on, off, nests, "gate-on", "gate-off");
+		if (!gate)
+			return -EINVAL;
+	} else if (none && none->val.no_gate) {
+		gate = NULL;
+	}
+
+	evsel->gate = gate;
+	evsel->core.attr.start_paused = gate && gate->on;
+	evsel->core.attr.gate_nest = gate && (gate->nest || nests);
+	return 0;
+}
+
+/* The gate that options give to all events that do not have one of their own. */
+static int evlist__setup_all(struct evlist *evlist, const struct gate_opts *opts,
+			     struct target *target, const char *program, struct gate **all)
+{
+	if (opts->inside && (opts->on || opts->off)) {
+		pr_err("--inside goes without --gate-on and --gate-off\n");
+		return -EINVAL;
+	}
+	if (!gate_opts__any(opts))
+		return 0;
+	if (evlist__new_gates(evlist))
+		return -ENOMEM;
+
+	if (opts->inside) {
+		*all = gates__new_gate(evlist->gates);
+		if (!*all)
+			return -ENOMEM;
+		return gate__set_inside(evlist, *all, opts->inside, target, program);
+	}
+
+	*all = evlist__gate(evlist, opts->on, opts->off, false, "--gate-on", "--gate-off");
+	return *all ? 0 : -EINVAL;
+}
+
+/**
+ * evlist__setup_gates - Find out which events are to have gates, and whose
+ * @evlist:	The list, complete but for what perf adds for itself
+ * @opts:	What was said about all events
+ * @target:	What is measured
+ * @program:	The program that perf will start, or NULL
+ *
+ * Call it before the maps of CPUs and threads are made.
+ *
+ * Return: 0, or a negative error code after a message.
+ */
+int evlist__setup_gates(struct evlist *evlist, const struct gate_opts *opts,
+			struct target *target, const char *program)
+{
+	struct gate *all = NULL;
+	struct evsel *evsel;
+	int err;
+
+	err = evlist__setup_all(evlist, opts, target, program, &all);
+	if (err)
+		return err;
+
+	evlist__for_each_entry(evlist, evsel) {
+		if (evsel__is_tool(evsel))
+			continue;
+		err = evsel__setup_gate(evsel, all);
+		if (err)
+			return err;
+	}
+
+	if (!evlist->gates)
+		return 0;
+
+	evlist->gates->all = all;
+	if (!perf_can_gate()) {
+		pr_err("The kernel cannot open and close gates of events, which --inside, --gate-on, --gate-off\n"
+		       "and the terms of these names need. It has to be built with CONFIG_PERF_EVENTS_GATE.\n");
+		return -EOPNOTSUPP;
+	}
+	if (target__has_cpu(target) && !target->per_thread)
+		pr_info("Note: a window is one of a CPU, not of a task: what others do there meanwhile counts as well.\n");
+
+	return 0;
+}
+
+/**
+ * evlist__gate_where - Where the events count
+ * @evlist:	The list
+ *
+ * Return: "inside of parse" or the like; NULL if they have no gate, or several.
+ */
+const char *evlist__gate_where(struct evlist *evlist)
+{
+	struct gates *gates = evlist->gates;
+
+	if (!gates || !list_is_singular(&gates->gates))
+		return NULL;
+	return list_first_entry(&gates->gates, struct gate, node)->where;
+}
+
+static int gates__link(struct gates *gates, struct gate *gate, struct evsel *evsel,
+		       struct target *target);
+
+static void trigger__open_strerror(struct gate_trigger *trigger, struct evsel *evsel,
+				   struct target *target, int err)
+{
+	char msg[BUFSIZ];
+
+	if ((err == EACCES || err == EPERM) && is_probe(evsel)) {
+		pr_err("%s: probes are for root and those with CAP_PERFMON. Root could also set two with\n"
+		       "perf probe, for --gate-on and --gate-off.\n", trigger->name);
+		return;
+	}
+	if (err == ENODEV && evsel->core.attr.type == PERF_TYPE_BREAKPOINT) {
+		pr_err("%s: this processor has no breakpoints\n", trigger->name);
+		return;
+	}
+	evsel__open_strerror(evsel, target, err, msg, sizeof(msg));
+	pr_err("%s, which opens or closes a gate: %s\n", trigger->name, msg);
+}
+
+/* The gate that terms give to the event of the list that the trigger is. */
+static struct gate *trigger__own_gate(struct gates *gates, struct gate_trigger *trigger)
+{
+	struct gate *own = trigger->source ? trigger->source->gate : NULL;
+
+	return own != gates->all ? own : NULL;
+}
+
+/* A trigger for what @evsel measures, as long as that does. */
+static struct gate_instance *trigger__open(struct gates *gates, struct gate_trigger *trigger,
+					   struct evsel *evsel, struct target *target)
+{
+	struct gate *own = trigger__own_gate(gates, trigger);
+	struct gate_instance *instance = zalloc(sizeof(*instance));
+	struct perf_event_attr *attr;
+	char msg[BUFSIZ];
+
+	if (!instance)
+		return NULL;
+
+	instance->evsel = evsel__clone(trigger->proto);
+	if (!instance->evsel) {
+		free(instance);
+		return NULL;
+	}
+	evlist__add(gates->evlist, instance->evsel);
+	list_add_tail(&instance->node, &trigger->instances);
+
+	attr = &instance->evsel->core.attr;
+	instance->evsel->core.leader = &instance->evsel->core;
+	instance->evsel->tracking = false;
+	attr->inherit = evsel->core.attr.inherit;
+	attr->inherit_thread = evsel->core.attr.inherit_thread;
+	attr->remove_on_exec = evsel->core.attr.remove_on_exec;
+	attr->disabled = 1;
+	attr->enable_on_exec = target__enable_on_exec(target);
+	attr->start_paused = own && own->on;
+	attr->gate_nest = own && own->nest;
+
+	while (evsel__open(instance->evsel, instance->evsel->core.cpus,
+			   instance->evsel->core.threads) < 0) {
+		/* Others than root may count what happens in user space. */
+		if (errno == EACCES && !is_probe(instance->evsel) &&
+		    evsel__fallback(instance->evsel, target, errno, msg, sizeof(msg)))
+			continue;
+		trigger__open_strerror(trigger, instance->evsel, target, errno);
+		return NULL;
+	}
+	if (instance->evsel->filter &&
+	    perf_evsel__apply_filter(&instance->evsel->core, instance->evsel->filter)) {
+		pr_err("failed to set filter \"%s\" on event %s: %m\n", instance->evsel->filter,
+		       trigger->name);
+		return NULL;
+	}
+	/* It is in the list of instances, as events may gate each other. */
+	if (own && gates__link(gates, own, instance->evsel, target))
+		return NULL;
+	return instance;
+}
+
+static bool same_life(struct evsel *a, struct evsel *b)
+{
+	return a->core.attr.inherit == b->core.attr.inherit &&
+	       a->core.attr.inherit_thread == b->core.attr.inherit_thread &&
+	       a->core.attr.remove_on_exec == b->core.attr.remove_on_exec;
+}
+
+/*
+ * Let @trigger move the gate of @evsel. An event can have so many targets; if that is
+ * not enough, another of the same kind takes the rest.
+ */
+static int trigger__link(struct gates *gates, struct gate_trigger *trigger, unsigned long ioc,
+			 struct evsel *evsel, struct target *target)
+{
+	struct gate_instance *instance;
+	int next = 0, err;
+
+	if (ioc == PERF_EVENT_IOC_SET_STOPPER)
+		trigger->is_stopper = true;
+
+	list_for_each_entry(instance, &trigger->instances, node) {
+		if (!same_life(instance->evsel, evsel))
+			continue;
+		err = perf_evsel__link_gate(&instance->evsel->core, &evsel->core, ioc, &next);
+		if (err != -ENOSPC)
+			return err;
+	}
+
+	do {
+		instance = trigger__open(gates, trigger, evsel, target);
+		if (!instance)
+			return -ECANCELED;
+		err = perf_evsel__link_gate(&instance->evsel->core, &evsel->core, ioc, &next);
+	} while (err == -ENOSPC);
+
+	return err;
+}
+
+static int gate__strerror(struct gate_trigger *trigger, struct evsel *evsel,
+			  struct target *target, int err)
+{
+	const char *name = evsel__name(evsel);
+	char msg[BUFSIZ];
+
+	switch (-err) {
+	case ECANCELED:
+		/* It has been told why. */
+		break;
+	case EINVAL:
+		pr_err("%s cannot gate %s: they must measure the same threads, CPUs and cgroup, and both or\n"
+		       "neither of them must be inherited.\n", trigger->name, name);
+		break;
+	case EOPNOTSUPP:
+		evsel__open_strerror(evsel, target, EOPNOTSUPP, msg, sizeof(msg));
+		pr_err("%s\n", msg);
+		break;
+	case ESRCH:
+		pr_err("The process has ended.\n");
+		break;
+	case ENOMEM:
+		pr_err("No memory for the gate of %s.\n", name);
+		break;
+	case EACCES:
+		pr_err("A security module does not allow %s to have a gate.\n", name);
+		break;
+	default:
+		pr_err("Failed to make %s move the gate of %s: %s\n", trigger->name, name,
+		       str_error_r(-err, msg, sizeof(msg)));
+		break;
+	}
+	return err;
+}
+
+static int gates__link(struct gates *gates, struct gate *gate, struct evsel *evsel,
+		       struct target *target)
+{
+	int err = 0;
+
+	if (gate->on)
+		err = trigger__link(gates, gate->on, PERF_EVENT_IOC_SET_STARTER, evsel, target);
+	if (err)
+		return gates->may_retry && err == -EINVAL ? -EAGAIN :
+		       gate__strerror(gate->on, evsel, target, err);
+
+	if (gate->off)
+		err = trigger__link(gates, gate->off, PERF_EVENT_IOC_SET_STOPPER, evsel, target);
+	if (err)
+		return gates->may_retry && err == -EINVAL ? -EAGAIN :
+		       gate__strerror(gate->off, evsel, target, err);
+	return 0;
+}
+
+/* Software events never take turns. */
+static bool better_reference(struct evsel *evsel, struct evsel *reference)
+{
+	return !reference || (reference->core.attr.type != PERF_TYPE_SOFTWARE &&
+			      evsel->core.attr.type == PERF_TYPE_SOFTWARE);
+}
+
+/**
+ * evlist__open_gates - Open what moves the gates, and link it to the events
+ * @evlist:	A list whose events are open and not yet enabled
+ * @target:	What is measured
+ * @may_retry:	The caller can open all events again
+ *
+ * The kernel refuses to link events of a task that made threads between the opening of
+ * the two; then it helps to open both again.
+ *
+ * Return: 0, or -EAGAIN to try again, or a negative error code after a message.
+ */
+int evlist__open_gates(struct evlist *evlist, struct target *target, bool may_retry)
+{
+	struct gates *gates = evlist->gates;
+	struct perf_cpu_map *cpus;
+	struct evsel *evsel;
+	int err;
+
+	if (!gates)
+		return 0;
+
+	/*
+	 * A task may leave a window on another CPU than the one that it was on when the
+	 * window began. Triggers have no buffer, so that they can go along.
+	 */
+	cpus = target__has_cpu(target) ? perf_cpu_map__get(evlist->core.user_requested_cpus) :
+					 perf_cpu_map__new_any_cpu();
+	perf_evlist__set_maps(&gates->evlist->core, cpus, evlist->core.threads);
+	perf_cpu_map__put(cpus);
+
+	gates->may_retry = may_retry && target__has_task(target);
+	evlist__for_each_entry(evlist, evsel) {
+		if (!evsel->gate || evsel__is_tool(evsel) || !evsel->supported)
+			continue;
+		err = gates__link(gates, evsel->gate, evsel, target);
+		if (err)
+			return err;
+		if (better_reference(evsel, evsel->gate->reference))
+			evsel->gate->reference = evsel;
+	}
+	return 0;
+}
+
+static void gates__set_enabled(struct gates *gates, bool stoppers, bool enable)
+{
+	struct gate_instance *instance;
+	struct gate_trigger *trigger;
+
+	list_for_each_entry(trigger, &gates->triggers, node) {
+		if (trigger->is_stopper != stoppers)
+			continue;
+		list_for_each_entry(instance, &trigger->instances, node) {
+			if (enable)
+				evsel__enable(instance->evsel);
+			else
+				evsel__disable(instance->evsel);
+		}
+	}
+}
+
+/**
+ * evlist__enable_gates - Let gates move
+ * @evlist:	Whose events are enabled
+ *
+ * A task goes on meanwhile. What closes gates comes first: of a window that was opened
+ * and not seen to end, a gate that nests would never recover.
+ */
+void evlist__enable_gates(struct evlist *evlist)
+{
+	if (evlist->gates) {
+		gates__set_enabled(evlist->gates, /*stoppers=*/true, /*enable=*/true);
+		gates__set_enabled(evlist->gates, /*stoppers=*/false, /*enable=*/true);
+	}
+}
+
+/**
+ * evlist__disable_gates - Let gates stay as they are
+ * @evlist:	Whose events will be disabled
+ */
+void evlist__disable_gates(struct evlist *evlist)
+{
+	if (evlist->gates) {
+		gates__set_enabled(evlist->gates, /*stoppers=*/false, /*enable=*/false);
+		gates__set_enabled(evlist->gates, /*stoppers=*/true, /*enable=*/false);
+	}
+}
+
+/**
+ * evlist__close_gates - Close what moves the gates
+ * @evlist:	Whose events may be opened again
+ */
+void evlist__close_gates(struct evlist *evlist)
+{
+	struct gate_instance *instance, *next;
+	struct gate_trigger *trigger;
+	struct gate *gate;
+
+	if (!evlist->gates)
+		return;
+
+	list_for_each_entry(trigger, &evlist->gates->triggers, node) {
+		list_for_each_entry_safe(instance, next, &trigger->instances, node) {
+			evsel__close(instance->evsel);
+			evlist__remove(evlist->gates->evlist, instance->evsel);
+			evsel__delete(instance->evsel);
+			list_del(&instance->node);
+			free(instance);
+		}
+	}
+	list_for_each_entry(gate, &evlist->gates->gates, node) {
+		gate->reference = NULL;
+		gate->was_open = false;
+	}
+}
+
+/**
+ * evlist__delete_gates - Forget all about gates
+ * @evlist:	Whose events are closed and will not be opened again
+ */
+void evlist__delete_gates(struct evlist *evlist)
+{
+	struct gate_trigger *trigger, *next_trigger;
+	struct gate *gate, *next_gate;
+
+	if (!evlist->gates)
+		return;
+
+	evlist__close_gates(evlist);
+	list_for_each_entry_safe(trigger, next_trigger, &evlist->gates->triggers, node) {
+		list_del(&trigger->node);
+		evsel__delete(trigger->proto);
+		free(trigger->path);
+		free(trigger->name);
+		free(trigger);
+	}
+	list_for_each_entry_safe(gate, next_gate, &evlist->gates->gates, node) {
+		list_del(&gate->node);
+		free(gate->where);
+		free(gate);
+	}
+	evlist__delete(evlist->gates->evlist);
+	zfree(&evlist->gates);
+}
