@@ -174,6 +174,7 @@ static void perf_gate_enter(struct perf_gate *gate, struct perf_gate *member)
 	if (member->members)
 		perf_gate_unshare(member);
 	refcount_inc(&gate->refs);
+	/* Whoever finds the gate finds all of it: READ_ONCE() of perf_gate_follow(). */
 	smp_store_release(&member->state, gate);
 	perf_gate_list_member(gate, member);
 	perf_gate_follow(member);
@@ -435,6 +436,7 @@ static struct perf_gate *perf_gate_find_heir(struct perf_event *child,
 static int perf_gate_prepare_heir(struct perf_event *child, struct perf_gate *gate)
 {
 	struct perf_gate *heir;
+	bool open;
 	int ret;
 
 	ret = perf_gate_ensure(child);
@@ -448,8 +450,8 @@ static int perf_gate_prepare_heir(struct perf_event *child, struct perf_gate *ga
 			return ret;
 		refcount_inc(&heir->refs);
 	} else {
-		heir = perf_gate_alloc_shared(gate, !gate->starter &&
-						    atomic_read(&gate->depth));
+		open = !gate->starter && atomic_read(&gate->depth);
+		heir = perf_gate_alloc_shared(gate, open);
 		if (!heir)
 			return -ENOMEM;
 	}

@@ -367,16 +367,15 @@ TEST_F(gate_share, events_of_an_exited_task_are_refused)
 TEST_F(gate_share, members_move_together)
 {
 	int third = open_getppid(true, false, false);
+	int fds[] = { self->first, self->member, third };
 	int order;
 
 	ASSERT_EQ(0, join_gate(self->member, self->first));
 	ASSERT_EQ(0, set_both(&self->triggers, self->member));
 	ASSERT_EQ(0, join_gate(third, self->first));
 	for (order = 0; order < 3; order++) {
-		int fd = (int []){ self->first, self->member, third }[order];
-
-		EXPECT_EQ(-EEXIST, set_starter(self->triggers.starter, fd));
-		EXPECT_EQ(-EBUSY, set_starter(self->triggers.stopper, fd));
+		EXPECT_EQ(-EEXIST, set_starter(self->triggers.starter, fds[order]));
+		EXPECT_EQ(-EBUSY, set_starter(self->triggers.stopper, fds[order]));
 	}
 	run_windows(10, 7, 5);
 	EXPECT_EQ(70, gate_read_count(self->first));
