@@ -27,11 +27,11 @@
  * Locking:   perf_gate_mutex(), as for links.
  */
 
+#include <linux/file.h>
 #include <linux/perf_event.h>
 #include <linux/rculist.h>
 #include <linux/security.h>
 #include <linux/slab.h>
-#include <linux/file.h>
 
 #include "internal.h"
 #include "gate.h"

@@ -5,11 +5,6 @@
 # shellcheck source=lib/gate.sh
 . "$(dirname "$0")"/lib/gate.sh
 
-err=0
-perf=$(readlink -f "$(command -v perf)")
-tmp=$(mktemp -d /tmp/perf_test.gate.XXXXXX) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-
 # A program that must not be started.
 never="touch $tmp/started"
 
@@ -95,9 +90,9 @@ notes "no window in a profile" 'No window was opened: syscalls:sys_enter_sethost
 chmod 755 "$tmp"
 if ordinary perf --version >/dev/null 2>&1; then
 	refuses "probes of a user" "gate_inside: probes are for root and those with CAP_PERFMON" \
-		ordinary perf stat --inside gate_inside -e page-faults:u -- "$perf" test -w gate 1
+		ordinary perf stat --inside gate_inside -e page-faults:u -- $work 1
 	notes "software events of a user" '  1 *gate_count' \
-		ordinary perf stat --gate-on page-faults -e minor-faults:u -- "$perf" test -w gate 1
+		ordinary perf stat --gate-on page-faults -e minor-faults:u -- $work 1
 else
 	echo "Tests as a user are left out"
 fi

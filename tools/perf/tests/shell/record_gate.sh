@@ -7,10 +7,6 @@
 
 calls=100 pages=16
 inside=$((calls * pages))
-err=0
-perf=$(readlink -f "$(command -v perf)")
-tmp=$(mktemp -d /tmp/perf_test.gate.XXXXXX) || exit 1
-trap 'rm -rf "$tmp"' EXIT
 
 # record OPTION...
 record()
@@ -25,7 +21,6 @@ samples()
 }
 
 gate_prepare
-work="$perf test -w gate"
 
 record -g -c 1 -e page-faults:u --inside gate_inside -- $work $calls $pages
 gate_is "samples inside of the function" "$(samples gate_inside)" "$inside"

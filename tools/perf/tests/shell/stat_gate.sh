@@ -7,10 +7,6 @@
 
 calls=100 pages=16
 inside=$((calls * pages))
-err=0
-perf=$(readlink -f "$(command -v perf)")
-tmp=$(mktemp -d /tmp/perf_test.gate.XXXXXX) || exit 1
-trap 'rm -rf "$tmp"' EXIT
 
 # stat OPTION...: with numbers in "$tmp/out"
 stat()
@@ -39,7 +35,6 @@ is()
 }
 
 gate_prepare
-work="$perf test -w gate"
 
 stat --inside gate_inside -e page-faults:u -- $work $calls $pages
 is "a function" page-faults:u $((inside + 1))

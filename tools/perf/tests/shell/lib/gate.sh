@@ -4,8 +4,14 @@
 # What the tests of gates share. They count page faults of `perf test -w gate`, whose
 # gate_inside() and gate_outside() take a known number in each call. A process that runs
 # into a probe for the first time takes one more, that of the page in which probed
-# instructions are executed. The tests have the directory $tmp, which goes at their end,
-# and leave with $err.
+# instructions are executed. A test has the directory $tmp until its end, and leaves with
+# $err.
+
+err=0
+perf=$(readlink -f "$(command -v perf)")
+work="$perf test -w gate"
+tmp=$(mktemp -d /tmp/perf_test.gate.XXXXXX) || exit 1
+trap 'rm -rf "$tmp"' EXIT
 
 # gate_skip REASON
 gate_skip()
@@ -32,10 +38,12 @@ gate_is()
 	gate_say "$1" $? "it is '$2' and not '$3'"
 }
 
-# gate_prepare: probes are for root, and not each kernel has gates
+# gate_prepare: probes are for root, and not each kernel has gates. With gates that do
+# not work the tests fail.
 gate_prepare()
 {
 	[ "$(id -u)" = 0 ] || gate_skip "probes are for root"
 	perf stat --gate-on page-faults -e context-switches true 2>"$tmp/err" ||
+		! grep -q CONFIG_PERF_EVENTS_GATE "$tmp/err" ||
 		gate_skip "$(head -n 1 "$tmp/err")"
 }
