@@ -30,6 +30,7 @@ static const struct section {
 	{ "probes",	bench_probes },
 	{ "gate",	bench_gate },
 	{ "family",	bench_family },
+	{ "shared",	bench_shared },
 	{ "perfmon",	bench_perfmon },
 };
 
