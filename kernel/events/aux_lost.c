@@ -9,9 +9,11 @@
  *	   |					  v
  *	   +---- AUX_LOST is in the buffer ---- started
  *
- * The first stop after a record takes the time, further ones are counted. A start
- * that finds no room for the record in the data buffer leaves it to the next one,
- * so that the interval is never shorter than the truth.
+ * The first stop after a record takes the time and the event, further ones are
+ * counted. A start that finds no room for the record in the data buffer leaves it to
+ * the next one, so that the interval is never shorter than the truth. Where events
+ * share a buffer, any of them may be the one that starts: it is the area that stood
+ * still, and the event to be enabled is the one that stopped.
  *
  * Locking: perf_buffer::aux_nest. Both functions run between the points where an
  * AUX transaction begins and ends, of which a buffer has one at a time. Either can
@@ -45,8 +47,10 @@ void perf_aux_stopped(struct perf_event *event, struct perf_buffer *rb, bool aga
 	if (!event->attr.aux_lost || (again && rb->aux_stops))
 		return;
 
-	if (!rb->aux_stops++)
-		rb->aux_stop_time = event->clock();
+	if (rb->aux_stops++)
+		return;
+	rb->aux_stop_time = event->clock();
+	rb->aux_stop_id = event->parent ? event->parent->id : event->id;
 }
 
 /**
@@ -62,7 +66,7 @@ void perf_aux_stopped(struct perf_event *event, struct perf_buffer *rb, bool aga
 void perf_aux_log_lost(struct perf_event *event, struct perf_buffer *rb)
 {
 	struct perf_aux_lost_event rec = {
-		.id		= event->parent ? event->parent->id : event->id,
+		.id		= rb->aux_stop_id,
 		.aux_offset	= rb->aux_head,
 		.time_stop	= rb->aux_stop_time,
 		.nr_stops	= rb->aux_stops,

@@ -34,7 +34,10 @@ struct aux_snapshot {
 	bool			taken;
 };
 
-/* What an overwritten area holds goes by a count, whatever the driver's head is. */
+/*
+ * What an overwritten area holds goes by a count, whatever the driver's head is. Of
+ * offsets the count is the least that it can be.
+ */
 static void take(struct aux_snapshot *snap, struct perf_event *event)
 {
 	struct perf_buffer *rb = snap->rb;
@@ -48,7 +51,12 @@ static void take(struct aux_snapshot *snap, struct perf_event *event)
 
 	written = READ_ONCE(rb->aux_written);
 	snap->head = rb->aux_origin + written;
-	snap->wrapped = written >= perf_aux_size(rb);
+	if (written >= perf_aux_size(rb))
+		snap->wrapped = PERF_AUX_WRAPPED_YES;
+	else if (event->pmu->capabilities & PERF_PMU_CAP_AUX_HEAD_COUNTS)
+		snap->wrapped = PERF_AUX_WRAPPED_NO;
+	else
+		snap->wrapped = PERF_AUX_WRAPPED_UNKNOWN;
 }
 
 /* On the event's CPU with interrupts off, or anywhere while its task is not running. */

@@ -24,6 +24,11 @@
  * Charging each mm is what mlock() does with a shared page. Further mappings in
  * the same mm cost nothing.
  *
+ * A buffer that a file holds, and no mapping, has no mm to pay. It would be the
+ * wrong one as soon as the file is passed on, and one that execs or exits would give
+ * its pages to nobody's account, as often as it likes. The user pays for the excess as
+ * well, in user_struct::locked_vm, until the buffer is gone.
+ *
  * Lifetime: an mm in the list has a mapping, hence a user; no reference is held.
  * A VMA stays in its mm for life, and mremap() opens the new one before it closes
  * the old one. VM_DONTCOPY keeps it from a child, unless madvise(MADV_DOFORK) has
@@ -61,6 +66,7 @@ struct perf_mmap_payer {
  * struct perf_mmap_charge - What a buffer, or its AUX area, costs
  * @user:	who pays @user_pages, referenced
  * @user_pages:	charged to @user, in pages
+ * @locked_pages: charged to @user's locked_vm, in pages
  * @mm_pages:	charged to each of @mms, in pages
  * @lock:	protects @mms
  * @mms:	the struct perf_mmap_payer that have a mapping
@@ -69,27 +75,57 @@ struct perf_mmap_payer {
 struct perf_mmap_charge {
 	struct user_struct	*user;
 	unsigned long		user_pages;
+	unsigned long		locked_pages;
 	unsigned long		mm_pages;
 	struct mutex		lock;
 	struct list_head	mms;
 	struct perf_mmap_payer	first;
 };
 
+static bool exceeds_limit(unsigned long pages)
+{
+	return pages > rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT &&
+	       perf_is_paranoid() && !capable(CAP_IPC_LOCK);
+}
+
 /* Add first and look then: two that charge at once must not both fit. */
 static int charge_mm(struct mm_struct *mm, unsigned long nr_pages, bool copy)
 {
-	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	unsigned long pinned;
 
 	if (!nr_pages)
 		return 0;
 
 	pinned = atomic64_add_return(nr_pages, &mm->pinned_vm);
-	if (pinned > limit && !copy && perf_is_paranoid() && !capable(CAP_IPC_LOCK)) {
+	if (!copy && exceeds_limit(pinned)) {
 		atomic64_sub(nr_pages, &mm->pinned_vm);
 		return -EPERM;
 	}
 	return 0;
+}
+
+static int charge_locked(struct perf_mmap_charge *charge, unsigned long nr_pages)
+{
+#ifdef CONFIG_PERF_EVENTS_SPLICE
+	atomic_long_t *locked_vm = &charge->user->locked_vm;
+
+	if (!nr_pages)
+		return 0;
+
+	if (exceeds_limit(atomic_long_add_return(nr_pages, locked_vm))) {
+		atomic_long_sub(nr_pages, locked_vm);
+		return -EPERM;
+	}
+	charge->locked_pages = nr_pages;
+#endif
+	return 0;
+}
+
+static void uncharge_locked(struct perf_mmap_charge *charge)
+{
+#ifdef CONFIG_PERF_EVENTS_SPLICE
+	atomic_long_sub(charge->locked_pages, &charge->user->locked_vm);
+#endif
 }
 
 /* Charge as many of @nr_pages as the user's allowance has left, and return them. */
@@ -178,6 +214,21 @@ static int get_payer(struct perf_mmap_charge *charge, struct mm_struct *mm, bool
 	return 0;
 }
 
+static struct perf_mmap_charge *alloc_charge(unsigned long nr_pages)
+{
+	struct perf_mmap_charge *charge;
+
+	charge = kzalloc(sizeof(*charge), GFP_KERNEL_ACCOUNT);
+	if (!charge)
+		return NULL;
+
+	mutex_init(&charge->lock);
+	INIT_LIST_HEAD(&charge->mms);
+	charge->user = get_current_user();
+	charge->user_pages = charge_user(charge->user, nr_pages);
+	return charge;
+}
+
 /**
  * perf_mmap_charge_new - Charge a buffer that is about to be allocated
  * @mm:		mm of its first mapping, the current one
@@ -195,18 +246,39 @@ struct perf_mmap_charge *perf_mmap_charge_new(struct mm_struct *mm,
 	struct perf_mmap_charge *charge;
 	int ret;
 
-	charge = kmalloc(sizeof(*charge), GFP_KERNEL_ACCOUNT);
+	charge = alloc_charge(nr_pages);
 	if (!charge)
 		return ERR_PTR(-ENOMEM);
 
-	mutex_init(&charge->lock);
-	INIT_LIST_HEAD(&charge->mms);
-	charge->first.mm = NULL;
-	charge->user = get_current_user();
-	charge->user_pages = charge_user(charge->user, nr_pages);
 	charge->mm_pages = nr_pages - charge->user_pages;
 
 	ret = get_payer(charge, mm, false);
+	if (ret) {
+		perf_mmap_charge_free(charge);
+		return ERR_PTR(ret);
+	}
+	return charge;
+}
+
+/**
+ * perf_mmap_charge_file - Charge a buffer that needs no mapping
+ * @nr_pages:	its size in pages
+ *
+ * Charges the current user alone. A mapping of the user page costs nothing more.
+ *
+ * Context: May sleep.
+ * Return: The charge, -EPERM if it exceeds the limits, or -ENOMEM.
+ */
+struct perf_mmap_charge *perf_mmap_charge_file(unsigned long nr_pages)
+{
+	struct perf_mmap_charge *charge;
+	int ret;
+
+	charge = alloc_charge(nr_pages);
+	if (!charge)
+		return ERR_PTR(-ENOMEM);
+
+	ret = charge_locked(charge, nr_pages - charge->user_pages);
 	if (ret) {
 		perf_mmap_charge_free(charge);
 		return ERR_PTR(ret);
@@ -279,6 +351,7 @@ void perf_mmap_charge_free(struct perf_mmap_charge *charge)
 {
 	WARN_ON_ONCE(!list_empty(&charge->mms));
 
+	uncharge_locked(charge);
 	atomic_long_sub(charge->user_pages, &charge->user->perf_mlock);
 	free_uid(charge->user);
 	kfree(charge);

@@ -4,7 +4,8 @@
  * where its counter is and what to add to it.
  *
  *		     mmap(2)
- *			|  perf_event_init_userpage(): sizes, capabilities
+ *			|  perf_event_init_userpage(): sizes, capabilities,
+ *			|  before the event has the buffer
  *			v
  *	+---------------------------------+
  *	| STILL	 index 0		  |<---------------------+
@@ -116,14 +117,7 @@ enum perf_userpage_limits {
 	PERF_USERPAGE_NO_TIME	= 2,
 };
 
-/**
- * perf_userpage_limits() - What does the page of an event never have?
- * @event:	The event
- *
- * Context: Any.
- * Return: Flags for perf_event::userpage_limits.
- */
-unsigned int perf_userpage_limits(struct perf_event *event)
+static unsigned int perf_userpage_limits(struct perf_event *event)
 {
 	return (is_software_event(event) ? PERF_USERPAGE_NO_RDPMC : 0) |
 	       (perf_userpage_times_run(event) ? 0 : PERF_USERPAGE_NO_TIME);
@@ -142,22 +136,21 @@ perf_event_fill_caps(struct perf_event *event,
 
 /**
  * perf_event_init_userpage() - Write what stays the same in the page of an event
- * @event:	The event, which has been mapped just now
+ * @event:	The event
+ * @rb:		The buffer that it is about to get
  *
- * Context: Process context, perf_event::mmap_mutex held.
+ * No update finds the buffer so far, and no program has it mapped: nobody sees the
+ * page half made, or writes to it.
+ *
+ * Context: Process context, perf_event::mmap_mutex held. rcu_assign_pointer() of
+ *	    perf_event::rb follows.
  */
-void perf_event_init_userpage(struct perf_event *event)
+void perf_event_init_userpage(struct perf_event *event, struct perf_buffer *rb)
 {
-	struct perf_event_mmap_page *userpg;
-	struct perf_buffer *rb;
+	struct perf_event_mmap_page *userpg = rb->user_page;
 
-	rcu_read_lock();
-	rb = rcu_dereference(event->rb);
-	if (!rb)
-		goto unlock;
-
-	userpg = rb->user_page;
 	rb->user_page_id = event->id;
+	event->userpage_limits = perf_userpage_limits(event);
 
 	/* Allow new userspace to detect that bit 0 is deprecated */
 	userpg->cap_bit0_is_deprecated = 1;
@@ -166,9 +159,6 @@ void perf_event_init_userpage(struct perf_event *event)
 	userpg->data_size = perf_data_size(rb);
 	/* Those of a disabled event as well, which updates leave alone. */
 	perf_event_fill_caps(event, userpg, local_clock());
-
-unlock:
-	rcu_read_unlock();
 }
 
 static __always_inline void
@@ -179,13 +169,17 @@ perf_event_fill_times(struct perf_event *event, struct perf_event_mmap_page *use
 	if (likely(__perf_effective_state(event) == PERF_EVENT_STATE_ACTIVE &&
 		   !event->userpage_limits)) {
 		struct perf_event_context *ctx = event->ctx;
-		u64 now = READ_ONCE(ctx->timestamp);
+		u64 now;
 
 		/*
 		 * Readers come from any moment to theirs, and this one is known.
 		 * Others may bring the context up to date meanwhile, which does
-		 * not change its offset.
+		 * not change its offset. Halves of two timestamps are no time.
 		 */
+		if (IS_ENABLED(CONFIG_64BIT))
+			now = READ_ONCE(ctx->timestamp);
+		else
+			now = local_clock();
 		__perf_update_times(event, now + READ_ONCE(ctx->timeoffset),
 				    &enabled, &running);
 		arch_perf_update_userpage(event, userpg, now);

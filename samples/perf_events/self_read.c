@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 #define LOAD(field)	__atomic_load_n(&(field), __ATOMIC_RELAXED)
-#define barrier()	__atomic_thread_fence(__ATOMIC_ACQUIRE)
+/* The kernel writes the page on this CPU: only the compiler could change the order. */
+#define barrier()	asm volatile("" : : : "memory")
 
 struct value {
 	__u64 count, enabled, running;

@@ -12,17 +12,20 @@
  *	   +--------+ ------------------------> +------+
  *	   | closed |                           | open |
  *	   +--------+ <------------------------ +------+
- *	               it leaves, or an event of
- *	               the whole CPU comes beside it
+ *	               it leaves, or an event of the
+ *	               whole CPU or of another opener
+ *	               comes beside it
  *
  * closed	PMCC is 01. A read traps. The user pages give index 0, and their
  *		readers use read(2).
  * open		PMCC is 00. Counters may be read and not be written. Those in use
- *		count for this task, all others are zero. PMC6 runs when PMC5
- *		does and then shows cycles of this task, in the kernel as well.
+ *		count for this task, all others are zero. PMC5 and PMC6 run both
+ *		when one of them is in use, so MMCR2 freezes the other one.
  *
- * What the whole CPU does is nobody's own. Counters that show it close all
- * others, and while root runs "perf stat -a" tasks have their system calls.
+ * What the whole CPU does is nobody's own, nor is what somebody else counts of the
+ * task, who may be allowed to know more than the task is. Counters that show it
+ * close all others, and while root runs "perf stat -a", or "perf stat -p" on them,
+ * tasks have their system calls.
  *
  * The state is computed anew whenever power_pmu_enable() writes MMCR0, from the
  * events alone, and a page is written before its reader can run. A reader that
@@ -41,6 +44,7 @@
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/perf_event.h>
+#include <linux/sched/mm.h>
 #include <linux/smp.h>
 #include <linux/swab.h>
 #include <linux/sysctl.h>
@@ -91,23 +95,50 @@ static struct power_user_page {
 unsigned long ppc_pmu_closed;
 EXPORT_SYMBOL_GPL(ppc_pmu_closed);
 
-/* How many events of the whole CPU close its counters to the task */
+/* How many events that are not the task's own close the counters to it */
 unsigned int power_user_system_limit = 1;
 
 /**
- * power_user_access_init_event() - Mark an event that its task may read
+ * power_user_access_init_event() - Note whose an event is, and if its task may read it
  * @event:	Event of this PMU that is being opened, not one for event based
  *		branches
  *
  * An inherited event may count for the child when its context was exchanged
- * with that of the parent, who reads the page.
+ * with that of the parent, who reads the page. Whoever opened the first of a family
+ * is the opener of all.
  *
- * Context: pmu::event_init().
+ * Context: pmu::event_init(), when nothing can fail any more and perf_event::destroy
+ *	    is set.
  */
 void power_user_access_init_event(struct perf_event *event)
 {
-	if ((event->attach_state & PERF_ATTACH_TASK) && !event->attr.inherit)
+	struct mm_struct *mm = current->mm;
+
+	if (!(event->attach_state & PERF_ATTACH_TASK))
+		return;
+
+	if (!event->attr.inherit)
 		event->hw.flags |= PERF_EVENT_FLAG_USER_READ_CNT;
+	/* That of an event that can be inherited never changes. */
+	if (event->parent)
+		mm = event->parent->pmu_private;
+	/* It is only compared, and no other one may come to its address. */
+	if (mm)
+		mmgrab(mm);
+	event->pmu_private = mm;
+}
+
+/**
+ * power_user_access_destroy_event() - Forget whose an event was
+ * @event:	The event
+ *
+ * Context: perf_event::destroy(), process context.
+ */
+void power_user_access_destroy_event(struct perf_event *event)
+{
+	if (event->pmu_private)
+		mmdrop(event->pmu_private);
+	event->pmu_private = NULL;
 }
 
 /**
@@ -132,8 +163,14 @@ void power_user_access_mapped(struct perf_event *event, struct mm_struct *mm)
 	    READ_ONCE(event->hw.target->mm) != mm)
 		return;
 
-	/* Only compared, it may outlive what it points to. */
-	WRITE_ONCE(event->pmu_private, mm);
+	if (READ_ONCE(event->pmu_private) != mm) {
+		struct mm_struct *old;
+
+		mmgrab(mm);
+		old = xchg(&event->pmu_private, mm);
+		if (old)
+			mmdrop(old);
+	}
 	/* mmap_count and this before oncpu */
 	smp_mb();
 	cpu = READ_ONCE(event->oncpu);
@@ -238,7 +275,8 @@ static bool power_user_has_event(void)
  *
  * Only mfspr from PMC1 to PMC6, and only for a task that has an event which it
  * may read when the counters are open. All that it gets is zero. An instruction
- * in memory that can be executed and not be read is not emulated.
+ * in memory that can be executed and not be read is not emulated. The log tells once
+ * of a task that has no such event, before it gets its signal.
  *
  * Context: Process context, may sleep.
  * Return: Whether the instruction is done.
@@ -248,8 +286,13 @@ bool ppc_emulate_user_pmc_read(struct pt_regs *regs)
 	unsigned int spr;
 	u32 insn;
 
-	if (!power_user_has_event() ||
-	    get_user(insn, (u32 __user *)regs->nip))
+	if (!power_user_has_event()) {
+		/* Older kernels let it read what was there. */
+		pr_notice_once("perf: %s[%d] reads counters that are closed to it, see kernel.perf_user_access\n",
+			       current->comm, task_pid_nr(current));
+		return false;
+	}
+	if (get_user(insn, (u32 __user *)regs->nip))
 		return false;
 	if ((regs->msr & MSR_LE) != (MSR_KERNEL & MSR_LE))
 		insn = swab32(insn);

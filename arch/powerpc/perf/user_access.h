@@ -5,35 +5,52 @@
 #ifndef _POWERPC_PERF_USER_ACCESS_H
 #define _POWERPC_PERF_USER_ACCESS_H
 
+#include <linux/err.h>
 #include <linux/perf_event.h>
 #include <linux/sched.h>
 #include <linux/types.h>
 
-/* Of perf_event::hw.flags: cpu_hw_events::n_user includes this event. */
+/* Of perf_event::hw.flags: cpu_hw_events::n_user includes this event, or n_system. */
 #define POWER_EVENT_USER_COUNTED	0x00000001
+#define POWER_EVENT_SYSTEM_COUNTED	0x00000002
 
 /**
- * power_user_wanted() - Does the event's task read the counter by itself?
+ * power_user_own() - May the running task know what the event counts?
  * @event:	Event of this PMU
  *
- * A mapping of somebody else, who may count what the task is not to know, gives
- * it no right.
+ * Somebody else may count of a task what it is not to know. perf_event::pmu_private
+ * is the mm of whoever opened the event for a task, or, if the process of that task
+ * got the descriptor and has mapped it, the mm of that. An event of the kernel's own
+ * has an error in the place of its owner.
  *
- * Context: On the CPU where the event's task runs. The mapping may come and go.
- * Return: Whether it may and has had a mapping of its own, and there still is one.
+ * Context: On the CPU of the event, and if it counts a task, that is running.
+ * Return: False for events of a whole CPU, too.
+ */
+static __always_inline bool power_user_own(struct perf_event *event)
+{
+	const void *mm = READ_ONCE(event->pmu_private);
+
+	return mm && mm == current->mm && !IS_ERR(READ_ONCE(event->owner));
+}
+
+/**
+ * power_user_wanted() - Does the running task read the counter by itself?
+ * @event:	Event of this PMU that is its own
+ *
+ * Context: Any. The mapping may come and go.
+ * Return: Whether it may, and there is a mapping.
  */
 static __always_inline bool power_user_wanted(struct perf_event *event)
 {
 	return (event->hw.flags & PERF_EVENT_FLAG_USER_READ_CNT) &&
-	       atomic_read(&event->mmap_count) && current->mm &&
-	       READ_ONCE(event->pmu_private) == current->mm;
+	       atomic_read(&event->mmap_count);
 }
 
 extern unsigned int power_user_system_limit;
 
 /**
  * power_user_access() - Decide on user space access to the counters
- * @nr_system:	How many events on the PMU are not of the running task alone
+ * @nr_system:	How many events on the PMU are not the running task's own
  *
  * Needs to be called only if another event there may be open.
  *
@@ -46,6 +63,7 @@ static inline bool power_user_access(unsigned int nr_system)
 }
 
 void power_user_access_init_event(struct perf_event *event);
+void power_user_access_destroy_event(struct perf_event *event);
 void power_user_access_mapped(struct perf_event *event, struct mm_struct *mm);
 void power_user_access_init(struct pmu *pmu, void (*apply)(void *unused),
 			    bool revocable);

@@ -214,13 +214,16 @@ void pmusim_aux_teardown(struct pmusim *sim)
 }
 
 struct pmusim pmusim_aux =
-	PMUSIM_AUX("pmusim_aux", PERF_PMU_CAP_ITRACE | PERF_PMU_CAP_AUX_PAUSE);
+	PMUSIM_AUX("pmusim_aux", PERF_PMU_CAP_ITRACE | PERF_PMU_CAP_AUX_PAUSE |
+		   PERF_PMU_CAP_AUX_HEAD_COUNTS);
 
 struct pmusim pmusim_aux_nosg =
-	PMUSIM_AUX("pmusim_aux_nosg", PERF_PMU_CAP_AUX_NO_SG);
+	PMUSIM_AUX("pmusim_aux_nosg", PERF_PMU_CAP_AUX_NO_SG | PERF_PMU_CAP_AUX_HEAD_COUNTS);
 
 struct pmusim pmusim_aux_large =
-	PMUSIM_AUX("pmusim_aux_large", PERF_PMU_CAP_AUX_PREFER_LARGE);
+	PMUSIM_AUX("pmusim_aux_large", PERF_PMU_CAP_AUX_PREFER_LARGE |
+		   PERF_PMU_CAP_AUX_HEAD_COUNTS);
 
+/* Does not say what the head of an overwritten area is, as many do not. */
 struct pmusim pmusim_aux_excl =
 	PMUSIM_AUX("pmusim_aux_excl", PERF_PMU_CAP_EXCLUSIVE | PERF_PMU_CAP_ITRACE);

@@ -20,10 +20,12 @@
  *	Z0w	as Z0, but page and slab state feed the row: 0.25 %
  *	Z1	perf is in use, the feature is not: 0.5 % or 8 instructions
  *	Z1w	as Z1, but page and slab state feed the row: 1 %
+ *	T1, T2	of counting tracepoints: COST is at most LIMIT
  *	G1..G6	of the feature: COST is at most LIMIT
  *	R1..R3	of reads without a system call: COST is at most LIMIT
  *	R4	what keeps a mapped page right: 1 %
  *	P1..P4	of event sets: COST is at most LIMIT
+ *	S1	of buffers that are read by splice(2): COST is at most LIMIT
  *	ref	to look at beside the others, not judged
  *
  * RESOLUTION is how far COST may be off: the clock may be coarser than an
@@ -57,6 +59,19 @@
 #ifndef PERF_EVENT_IOC_SET_STARTER
 #define PERF_EVENT_IOC_SET_STARTER	_IO('$', 12)
 #define PERF_EVENT_IOC_SET_STOPPER	_IO('$', 13)
+#endif
+
+#ifndef PERF_EVENT_IOC_ALLOC_BUFFER
+struct perf_event_buffer {
+	__u32	size;
+	__u32	flags;
+	__u64	data_size;
+	__u32	watermark;
+	__u32	__reserved;
+};
+
+#define PERF_BUFFER_F_SPLICE		1
+#define PERF_EVENT_IOC_ALLOC_BUFFER	_IOW('$', 15, struct perf_event_buffer)
 #endif
 
 #define __noipa			__attribute__((noipa))
@@ -172,6 +187,7 @@ void bench_ftrace(void);
 void bench_probes(void);
 void bench_gate(void);
 void bench_family(void);
+void bench_shared(void);
 void bench_perfmon(void);
 
 #endif /* BENCH_H */

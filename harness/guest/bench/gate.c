@@ -20,7 +20,7 @@
 
 #define ENTER_GETPPID	"syscalls/sys_enter_getppid"
 #define EXIT_GETPPID	"syscalls/sys_exit_getppid"
-#define TARGETS		8
+#define TARGETS		64
 
 /* What the BPF edges of both architectures read, the cheapest event, and the PMU. */
 enum kind {
@@ -131,7 +131,7 @@ static int measure_gate(struct cost base, bool flip, enum kind kind, int nr,
 static void edges(struct cost base, enum kind kind)
 {
 	const bool hardware = kind == HARDWARE;
-	const int most = hardware ? 4 : TARGETS;
+	const int most = hardware ? 4 : 8;
 	const char *name = kind_name[kind];
 	struct cost one, pair, many;
 	int error;
@@ -168,6 +168,23 @@ static void edges(struct cost base, enum kind kind)
 	else
 		report_limit("G2", divided(minus(many, one), most - 1), hardware ? 200 : 60,
 			     "gate edge, each further %s target", name);
+}
+
+/* The targets of one trigger, up to as many as it may have. */
+static void growth(struct cost base)
+{
+	static const int sizes[] = { 2, 4, 16, 32, TARGETS };
+	struct cost cost;
+	size_t i;
+	int error;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		error = measure_gate(base, true, PAGE_FAULTS, sizes[i], &cost);
+		if (error)
+			report_absent("ref", error, "gate edge, %d page-faults targets", sizes[i]);
+		else
+			report("ref", cost, "gate edge, %d page-faults targets", sizes[i]);
+	}
 }
 
 static int open_closed(__u64 sample_type)
@@ -331,6 +348,7 @@ void bench_gate(void)
 	counting = count_tracepoint(base);
 	report("ref", counting, "tracepoint event without a gate: count");
 	edges(base, PAGE_FAULTS);
+	growth(base);
 	edges(base, TASK_CLOCK);
 	if (ARCH_HARDWARE)
 		edges(base, HARDWARE);

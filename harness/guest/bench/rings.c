@@ -33,12 +33,12 @@ static void write_new_run(void *arg)
 	rewrite_run(arg);
 }
 
-static void empty_pipe(ssize_t nr)
+static void empty_pipe(int from, ssize_t nr)
 {
 	ssize_t got;
 
 	while (nr > 0) {
-		got = splice(move.pipe[0], NULL, move.null, NULL, nr, 0);
+		got = splice(from, NULL, move.null, NULL, nr, 0);
 		if (got <= 0) {
 			report_wrong("splice to /dev/null: %s", strerror(errno));
 			return;
@@ -57,7 +57,7 @@ static void through_pipe_run(void *arg)
 			report_wrong("write to the pipe: %s", strerror(errno));
 			return;
 		}
-		empty_pipe(nr);
+		empty_pipe(move.pipe[0], nr);
 	}
 }
 
@@ -74,7 +74,7 @@ static void vmsplice_run(void *arg)
 		}
 		left.iov_base += nr;
 		left.iov_len -= nr;
-		empty_pipe(nr);
+		empty_pipe(move.pipe[0], nr);
 	}
 }
 
@@ -104,6 +104,64 @@ static void fill_ring(int fd, struct perf_event_mmap_page *ring)
 	if (left < 0)
 		report_wrong("the ring does not fill");
 	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+/* A ring that nobody maps, and what it surely holds when it is full. */
+#define SPLICED	(MIB - page_size)
+
+static int spliced, small_pipe[2];
+
+static void fill_spliced(void *arg)
+{
+	__u64 values[2] = {}, lost;
+
+	if (read(spliced, values, sizeof(values)) != sizeof(values))
+		report_wrong("the counts cannot be read");
+	lost = values[1];
+	ioctl(spliced, PERF_EVENT_IOC_ENABLE, 0);
+	do {
+		for (int i = 0; i < 100; i++)
+			call0(SYS_getppid);
+		if (read(spliced, values, sizeof(values)) != sizeof(values))
+			break;
+	} while (values[1] == lost);
+	ioctl(spliced, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+/* As much at once as goes into a pipe that nobody has made larger. */
+static void splice_run(void *arg)
+{
+	ssize_t done, nr;
+
+	for (done = 0; done < SPLICED; done += nr) {
+		nr = splice(spliced, NULL, small_pipe[1], NULL, MIB, SPLICE_F_NONBLOCK);
+		if (nr <= 0) {
+			report_wrong("splice from the ring: %s", strerror(errno));
+			return;
+		}
+		empty_pipe(small_pipe[0], nr);
+	}
+}
+
+static void measure_splice(struct perf_event_attr *attr)
+{
+	static const char operation[] = "1 MiB of a ring, splice(2) to a pipe + to /dev/null";
+	const struct op op = { .run = splice_run, .prepare = fill_spliced, .batch = 1,
+			       .rounds = 7 };
+	struct perf_event_buffer buffer = {
+		.size		= sizeof(buffer),
+		.flags		= PERF_BUFFER_F_SPLICE,
+		.data_size	= MIB,
+	};
+
+	attr->read_format = PERF_FORMAT_LOST;
+	attr->disabled = 1;
+	spliced = perf_open(attr, -1);
+	if (ioctl(spliced, PERF_EVENT_IOC_ALLOC_BUFFER, &buffer) || pipe(small_pipe))
+		report_absent("S1", errno, "%s", operation);
+	else
+		report_limit("S1", measure(&op), 100000, "%s", operation);
+	close(spliced);
 }
 
 static void measure_move(void (*run)(void *arg), const char *operation)
@@ -136,4 +194,5 @@ void bench_rings(void)
 	measure_move(vmsplice_run, "vmsplice(2) + splice(2) to /dev/null");
 	ring_unmap(ring, pages);
 	close(fd);
+	measure_splice(&attr);
 }

@@ -90,6 +90,45 @@ out:
 	close(fd);
 }
 
+/* T1 and T2: what counts needs no record, and less for each further event. */
+static void many_counted(const struct subject *subject, struct perf_event_attr *attr)
+{
+	static const int sizes[] = { 1, 8, 64 };
+	struct cost one = {}, cost;
+	int fds[64], nr = 0;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		while (nr < sizes[i])
+			fds[nr++] = perf_open(attr, -1);
+		cost = minus(measure(&subject->op), subject->base);
+		must_count(fds[0], 100, "the first of many");
+		must_count(fds[nr - 1], 100, "the last of many");
+		if (i) {
+			report("Z1", cost, "%s: count, %d events", subject->what, nr);
+			continue;
+		}
+		one = cost;
+		report_limit("T1", one, ARCH_COUNT_LIMIT, "%s: count", subject->what);
+	}
+	report_limit("T2", divided(minus(cost, one), nr - 1), ARCH_COUNT_FURTHER_LIMIT,
+		     "%s: count, each further event", subject->what);
+	while (nr)
+		close(fds[--nr]);
+}
+
+/* Others at the tracepoint need a record of each hit. */
+static void counted_beside(const struct subject *subject, struct perf_event_attr *attr)
+{
+	int other = perf_open(attr, -1);
+
+	if (ioctl(other, PERF_EVENT_IOC_SET_FILTER, "common_pid == 0"))
+		report_wrong("filter: %s", strerror(errno));
+	counted(subject, attr, "count, another one has a filter");
+	added(subject, NULL, "filter that does not match");
+	close(other);
+}
+
 static void tracepoints(void)
 {
 	static const struct {
@@ -111,9 +150,15 @@ static void tracepoints(void)
 		.type = PERF_TYPE_TRACEPOINT,
 		.config = tracepoint_id(ENTER_GETPPID),
 	};
+	struct perf_event_attr other = attr;
 	size_t i;
 
-	counted(&getppid, &attr, "count");
+	many_counted(&getppid, &attr);
+	counted_beside(&getppid, &attr);
+	other.config = tracepoint_id("raw_syscalls/sys_enter");
+	counted(&getppid, &other, "raw_syscalls:sys_enter, count");
+	other.config = tracepoint_id("syscalls/sys_exit_getppid");
+	counted(&getppid, &other, "exit of a system call, count");
 	sampling_attr(&attr, attr.type, attr.config, PERF_SAMPLE_IP);
 	counted(&getppid, &attr, "period 1 without a ring");
 	for (i = 0; i < ARRAY_SIZE(samples); i++) {

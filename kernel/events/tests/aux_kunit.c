@@ -810,6 +810,24 @@ static void stop_is_told_when_it_goes_on(struct kunit *test)
 	expect_no_record(test, aux);
 }
 
+/* By PERF_EVENT_IOC_SET_OUTPUT: the reader has to enable the one that stopped. */
+static void stop_is_told_of_the_event_that_stopped(struct kunit *test)
+{
+	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
+	const u64 *record;
+
+	ask_for_gaps(test, aux);
+	run_full(test, aux, 1);
+	aux_set_tail(aux, AUX_SIZE - 1);
+	aux->event.id = EVENT_ID + 1;
+	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
+	aux->event.id = EVENT_ID;
+	record = next_record(aux, PERF_RECORD_AUX_LOST, 48);
+	KUNIT_ASSERT_NOT_NULL(test, record);
+	KUNIT_EXPECT_EQ(test, record[0], EVENT_ID);
+	aux_end(aux, 0);
+}
+
 static void stop_is_not_told_unless_asked_for(struct kunit *test)
 {
 	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
@@ -951,6 +969,7 @@ static struct kunit_case aux_cases[] = {
 	KUNIT_CASE(area_beyond_the_memory_is_refused),
 	KUNIT_CASE(large_area_is_for_drivers_that_ask_for_it),
 	KUNIT_CASE(stop_is_told_when_it_goes_on),
+	KUNIT_CASE(stop_is_told_of_the_event_that_stopped),
 	KUNIT_CASE(stop_is_not_told_unless_asked_for),
 	KUNIT_CASE(start_before_the_disabling_is_none),
 	KUNIT_CASE(stop_is_counted_once),

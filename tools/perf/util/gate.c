@@ -629,14 +629,16 @@ void evlist__enable_gates(struct evlist *evlist)
 
 /**
  * evlist__disable_gates - Let gates stay as they are
- * @evlist:	Whose events will be disabled
+ * @evlist:	Whose events are disabled
+ * @stoppers:	Disable what closes gates, or else what opens them
+ *
+ * What opens gates comes before the events, so that no window begins that some of them
+ * do not count in, and what closes them after, so that none counts past its end.
  */
-void evlist__disable_gates(struct evlist *evlist)
+void evlist__disable_gates(struct evlist *evlist, bool stoppers)
 {
-	if (evlist->gates) {
-		gates__set_enabled(evlist->gates, /*stoppers=*/false, /*enable=*/false);
-		gates__set_enabled(evlist->gates, /*stoppers=*/true, /*enable=*/false);
-	}
+	if (evlist->gates)
+		gates__set_enabled(evlist->gates, stoppers, /*enable=*/false);
 }
 
 /**

@@ -79,7 +79,7 @@ int evlist__setup_gates(struct evlist *evlist, const struct gate_opts *opts,
 			struct target *target, const char *program);
 int evlist__open_gates(struct evlist *evlist, struct target *target, bool may_retry);
 void evlist__enable_gates(struct evlist *evlist);
-void evlist__disable_gates(struct evlist *evlist);
+void evlist__disable_gates(struct evlist *evlist, bool stoppers);
 void evlist__close_gates(struct evlist *evlist);
 void evlist__delete_gates(struct evlist *evlist);
 const char *evlist__gate_where(struct evlist *evlist);

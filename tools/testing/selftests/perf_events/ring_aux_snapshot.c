@@ -108,6 +108,28 @@ TEST_F(ring_snapshot, wrap_is_exact)
 	EXPECT_TRUE(aux_holds(&self->area, 24, size + 24));
 }
 
+/* A driver that knows a place in the area, and not how often it has gone round. */
+TEST_F(ring_snapshot, wrap_is_not_told_where_it_is_not_known)
+{
+	struct perf_event_attr attr = aux_attr("pmusim_aux_excl");
+	__u64 size = self->area.size;
+
+	ASSERT_EQ(0, aux_unmap(&self->area));
+	close(self->fd);
+	self->fd = event_open_on(&attr, -1, 0);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, DATA_PAGES));
+	ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, AUX_PAGES, PROT_READ));
+	ASSERT_EQ(0, event_enable(self->fd));
+	ASSERT_EQ(0, aux_tick_of("pmusim_aux_excl", 0, 800));
+	ASSERT_EQ(0, snapshot(self->fd, &self->snap, 0));
+	EXPECT_EQ(800, self->snap.head);
+	EXPECT_EQ(PERF_AUX_WRAPPED_UNKNOWN, self->snap.wrapped);
+	ASSERT_EQ(0, aux_tick_of("pmusim_aux_excl", 0, size));
+	ASSERT_EQ(0, snapshot(self->fd, &self->snap, 0));
+	EXPECT_EQ(PERF_AUX_WRAPPED_YES, self->snap.wrapped);
+}
+
 /* aux_head of the buffer goes on, and says nothing about the new area. */
 TEST_F(ring_snapshot, fresh_area_has_not_wrapped)
 {

@@ -191,6 +191,200 @@ TEST_F(access, mapping_of_another_process_shows_nothing)
 	close(fd);
 }
 
+/* Another process that counts this one, until it is told to end or dies with it. */
+struct observer {
+	pid_t	pid;
+	int	ready[2];
+	int	end[2];
+};
+
+static bool observer_start(struct observer *o, struct perf_event_attr *attr)
+{
+	char c;
+
+	if (pipe(o->ready) || pipe(o->end))
+		return false;
+	o->pid = fork();
+	if (!o->pid) {
+		close(o->end[1]);
+		pin(1);
+		c = user_open(attr, getppid(), -1, -1) < 0;
+		if (write(o->ready[1], &c, 1) == 1)
+			c = read(o->end[0], &c, 1);
+		_exit(0);
+	}
+	return read(o->ready[0], &c, 1) == 1 && !c;
+}
+
+static void observer_stop(struct observer *o)
+{
+	close(o->end[1]);
+	waitpid(o->pid, NULL, 0);
+	close(o->end[0]);
+	close(o->ready[0]);
+	close(o->ready[1]);
+}
+
+/* What root's perf stat -p counts of a task is not for the task. */
+TEST_F(access, event_of_another_opener_closes_the_counters)
+{
+	struct perf_event_attr attr = user_attr(PERF_TYPE_RAW, 0x1001e);
+	struct brackets b = {};
+	struct observer o;
+	__u64 value;
+	int i, round;
+
+	attr.exclude_kernel = 0;
+	for (round = 0; round < 10; round++) {
+		EXPECT_LT(0, self->page->index);
+		ASSERT_TRUE(observer_start(&o, &attr));
+		work(100000);
+		EXPECT_EQ(0, self->page->index);
+		for (i = 1; i <= NR_COUNTERS; i++) {
+			ASSERT_EQ(0, signal_of_read(i, &value));
+			EXPECT_EQ(0, value) {
+				TH_LOG("PMC%d", i);
+			}
+		}
+		ASSERT_TRUE(brackets_run(&b, 100, self->fd, self->page));
+		observer_stop(&o);
+	}
+	EXPECT_EQ(0, b.direct);
+	EXPECT_LT(0, self->page->index);
+	ASSERT_TRUE(brackets_run(&b, 100, self->fd, self->page));
+	EXPECT_EQ(100, b.direct);
+	EXPECT_BRACKETS(&b);
+}
+
+/* Of its own, another event may count what it likes. */
+TEST_F(access, own_events_close_nothing)
+{
+	struct perf_event_attr attr = user_attr(PERF_TYPE_RAW, 0x1001e);
+	int fd;
+
+	attr.inherit = 1;
+	fd = user_open(&attr, 0, -1, -1);
+	ASSERT_LE(0, fd);
+	EXPECT_LT(0, self->page->index);
+	/* Scheduled anew beside it. */
+	ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_DISABLE, 0));
+	ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_ENABLE, 0));
+	EXPECT_LT(0, self->page->index);
+	close(fd);
+}
+
+/* The parent opened it, who may have given up rights for the child since. */
+TEST_F(access, inherited_event_of_the_parent_closes_the_counters)
+{
+	struct perf_event_attr attr = user_attr(PERF_TYPE_RAW, 0x1001e);
+	struct perf_event_mmap_page *page;
+	int parent, fd, status;
+	pid_t child;
+
+	attr.inherit = 1;
+	parent = user_open(&attr, 0, -1, -1);
+	ASSERT_LE(0, parent);
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		attr = instructions_attr();
+		fd = user_open(&attr, 0, -1, -1);
+		page = page_map(fd, 0);
+		_exit(page == MAP_FAILED ? 1 : page->index ? 2 : 0);
+	}
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	ASSERT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+	close(parent);
+}
+
+/* Problem state sees of MMCR2 which counters do not run there. */
+static __u64 counters_frozen(void)
+{
+	__u64 mmcr2;
+
+	asm volatile("mfspr %0, 769" : "=r" (mmcr2));
+	return mmcr2;
+}
+
+#define FROZEN(counter)	(1ULL << (62 - 9 * ((counter) - 1)))
+
+/* MMCR0 runs PMC5 and PMC6 both. An emulator that does not know MMCR2 does so, too. */
+TEST_F(access, counter_beside_that_of_an_event_is_frozen)
+{
+	static const struct {
+		__u64	config;
+		int	used;
+		int	unused;
+	} rows[] = { { 0x500fa, 5, 6 }, { 0x600f4, 6, 5 } };
+	struct perf_event_attr attr = user_attr(PERF_TYPE_RAW, 0);
+	struct perf_event_mmap_page *page;
+	int i, fd;
+
+	page_unmap(self->page, 0);
+	close(self->fd);
+	for (i = 0; i < 2; i++) {
+		attr.config = rows[i].config;
+		fd = user_open(&attr, 0, -1, -1);
+		ASSERT_LE(0, fd);
+		page = page_map(fd, 0);
+		ASSERT_NE(MAP_FAILED, page);
+		ASSERT_EQ(rows[i].used, page->index);
+		EXPECT_EQ(FROZEN(rows[i].unused),
+			  counters_frozen() & (FROZEN(5) | FROZEN(6)));
+		page_unmap(page, 0);
+		close(fd);
+	}
+	self->fd = -1;
+}
+
+/* Two that run, of which one leaves: nothing is computed anew. */
+TEST_F(access, counter_that_an_event_has_left_is_frozen)
+{
+	struct perf_event_attr attr = user_attr(PERF_TYPE_RAW, 0x500fa);
+	struct perf_event_mmap_page *page;
+	int fd, other;
+
+	page_unmap(self->page, 0);
+	close(self->fd);
+	fd = user_open(&attr, 0, -1, -1);
+	ASSERT_LE(0, fd);
+	page = page_map(fd, 0);
+	ASSERT_NE(MAP_FAILED, page);
+	attr.config = 0x600f4;
+	other = user_open(&attr, 0, -1, -1);
+	ASSERT_LE(0, other);
+	EXPECT_EQ(0, counters_frozen() & (FROZEN(5) | FROZEN(6)));
+	close(other);
+	ASSERT_EQ(5, page->index);
+	EXPECT_EQ(FROZEN(6), counters_frozen() & (FROZEN(5) | FROZEN(6)));
+	page_unmap(page, 0);
+	close(fd);
+	self->fd = -1;
+}
+
+/* Whether the kernel's log has the line, which comes once since it booted. */
+static bool log_has(const char *text)
+{
+	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	bool found = false;
+	char line[1024];
+	ssize_t length;
+
+	while (!found && (length = read(fd, line, sizeof(line) - 1)) > 0) {
+		line[length] = '\0';
+		found = strstr(line, text);
+	}
+	close(fd);
+	return found;
+}
+
+TEST_F(access, log_tells_whom_the_control_has_stopped)
+{
+	EXPECT_EQ(0, counters_of_a_stranger(0));
+	EXPECT_TRUE(log_has("see kernel.perf_user_access"));
+}
+
 TEST_F(access, unused_counters_are_zero)
 {
 	struct perf_event_attr attr = cycles_attr();
@@ -204,7 +398,7 @@ TEST_F(access, unused_counters_are_zero)
 	close(all);
 	ASSERT_LT(0, self->page->index);
 	for (i = 1; i <= NR_COUNTERS; i++) {
-		/* PMC6 runs whenever PMC5 does. */
+		/* PMC6 runs whenever PMC5 does, where MMCR2 is not known. */
 		if (i == self->page->index || (i == 6 && self->page->index == 5))
 			continue;
 		ASSERT_EQ(0, signal_of_read(i, &value));

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _KERNEL_EVENTS_SPLICE_H
+#define _KERNEL_EVENTS_SPLICE_H
+
+#include <linux/mutex.h>
+#include <linux/poll.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+
+#include "internal.h"
+
+struct pipe_inode_info;
+
+/* Pages that come back from pipes and wait to be written to again. */
+#define PERF_SPLICE_SPARES	16
+
+/**
+ * struct perf_splice - What a buffer that is read by splice(2) has more than others
+ * @owner:	event whose file reads the buffer, NULL when that is closed
+ * @tail:	what is in front of it is read: stored with release under @lock,
+ *		loaded with acquire by writers
+ * @woken:	perf_buffer::head at the last wakeup, stored by writers
+ * @node:	where its pages are
+ * @lock:	of readers
+ * @refcount:	one of the buffer, and one for each page in a pipe
+ * @spare_lock:	protects the following
+ * @max_spares:	how many pages @spares takes, 0 when the buffer is gone
+ * @nr_spares:	how many it has
+ * @spares:	pages with records of this buffer that nobody else refers to
+ */
+struct perf_splice {
+	struct perf_event	*owner;
+	unsigned long		tail;
+	unsigned long		woken;
+	int			node;
+	struct mutex		lock;
+	refcount_t		refcount;
+	spinlock_t		spare_lock;
+	unsigned int		max_spares;
+	unsigned int		nr_spares;
+	struct page		*spares[PERF_SPLICE_SPARES];
+};
+
+#ifdef CONFIG_PERF_EVENTS_SPLICE
+long perf_splice_alloc(struct perf_event *event, struct perf_event_buffer __user *arg);
+ssize_t perf_splice_read(struct file *file, loff_t *ppos, struct pipe_inode_info *pipe,
+			 size_t len, unsigned int flags);
+__poll_t perf_splice_poll(struct perf_buffer *rb);
+void __perf_splice_wake(struct perf_buffer *rb);
+void __perf_splice_release(struct perf_event *event);
+void __perf_splice_free(struct perf_buffer *rb);
+int perf_splice_init(struct perf_buffer *rb, struct perf_event *owner);
+ssize_t perf_splice_take(struct perf_buffer *rb, struct pipe_inode_info *pipe,
+			 size_t len);
+bool perf_splice_at_end(struct perf_buffer *rb);
+
+static __always_inline struct perf_splice *rb_splice(struct perf_buffer *rb)
+{
+	return rb->splice;
+}
+
+/* The head, where a user who has mapped the user page cannot change it. */
+static __always_inline void perf_splice_publish(struct perf_buffer *rb,
+						unsigned long head)
+{
+	WRITE_ONCE(rb->published, head);
+}
+#else
+static inline long perf_splice_alloc(struct perf_event *event,
+				     struct perf_event_buffer __user *arg)
+{
+	return -ENOTTY;
+}
+
+static inline __poll_t perf_splice_poll(struct perf_buffer *rb)
+{
+	return 0;
+}
+
+static inline void __perf_splice_wake(struct perf_buffer *rb) { }
+static inline void __perf_splice_release(struct perf_event *event) { }
+static inline void __perf_splice_free(struct perf_buffer *rb) { }
+
+static __always_inline struct perf_splice *rb_splice(struct perf_buffer *rb)
+{
+	return NULL;
+}
+
+static __always_inline void perf_splice_publish(struct perf_buffer *rb,
+						unsigned long head) { }
+
+#define perf_splice_read	NULL
+#endif /* CONFIG_PERF_EVENTS_SPLICE */
+
+/**
+ * rb_tail - What a writer must not overwrite begins here
+ * @rb:		a buffer
+ *
+ * For a buffer that is mapped, the branch that depends on it orders the stores of the
+ * record after it. One that is read by splice(2) has another page in the place of each
+ * that was taken, and a load of perf_buffer::data_pages is not ordered by a branch. The
+ * acquire pairs with the release in perf_splice_take().
+ *
+ * Context: Any, NMI included.
+ */
+static __always_inline unsigned long rb_tail(struct perf_buffer *rb)
+{
+	struct perf_splice *splice = rb_splice(rb);
+
+	if (unlikely(splice))
+		return smp_load_acquire(&splice->tail);
+
+	return READ_ONCE(rb->user_page->data_tail);
+}
+
+/**
+ * perf_splice_woken - Note that the reader is about to be woken
+ * @rb:		a buffer
+ *
+ * What is written so far is there to be read until it is read: see splice_ready().
+ * A writer that interrupts this one may have noted a later position, which must
+ * not be lost.
+ *
+ * Context: Any, NMI included. A writer of the buffer, after it has published.
+ */
+static __always_inline void perf_splice_woken(struct perf_buffer *rb)
+{
+	struct perf_splice *splice = rb_splice(rb);
+	unsigned long head;
+
+	if (likely(!splice))
+		return;
+
+	do {
+		head = local_read(&rb->head);
+		/* Pairs with the acquire in splice_ready(): the records come first. */
+		smp_store_release(&splice->woken, head);
+		barrier();
+	} while (head != local_read(&rb->head));
+}
+
+/* Readers look again: the buffer is paused, or one of its events has left it. */
+static inline void perf_splice_wake(struct perf_buffer *rb)
+{
+	if (rb_splice(rb))
+		__perf_splice_wake(rb);
+}
+
+/* The file of @event is closed for good. */
+static inline void perf_splice_release(struct perf_event *event)
+{
+	if (IS_ENABLED(CONFIG_PERF_EVENTS_SPLICE) && READ_ONCE(event->rb))
+		__perf_splice_release(event);
+}
+
+static inline void perf_splice_free(struct perf_buffer *rb)
+{
+	if (rb_splice(rb))
+		__perf_splice_free(rb);
+}
+
+/* Whether @rb may be mapped with @nr_pages of data. 0 or the negative errno. */
+static inline int rb_may_mmap(struct perf_buffer *rb, unsigned long nr_pages)
+{
+	if (rb_splice(rb))
+		return nr_pages ? -EBUSY : 0;
+
+	return data_page_nr(rb) == nr_pages ? 0 : -EINVAL;
+}
+
+#endif /* _KERNEL_EVENTS_SPLICE_H */

@@ -1,0 +1,598 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * KUnit tests of buffers that are read by splice(2): which pages leave, which stay, and
+ * that the bytes are the right ones at every place where reader and writer can meet.
+ *
+ * Each word of a record holds its own position in the stream, whatever it is of. So a
+ * byte that is not where it belongs is seen in the pipe.
+ */
+
+#include <kunit/test.h>
+#include <linux/circ_buf.h>
+#include <linux/irq_work.h>
+#include <linux/mm.h>
+#include <linux/perf_event.h>
+#include <linux/pipe_fs_i.h>
+#include <linux/poll.h>
+#include <linux/prandom.h>
+#include <linux/slab.h>
+
+#include "../internal.h"
+#include "../splice.h"
+
+#define EVENT_ID	4711
+#define NR_PAGES	8
+#define NR_LAPS		50
+#define WORD		sizeof(u64)
+
+struct splice_test {
+	struct perf_event	event;
+	struct perf_event	child;
+	struct perf_buffer	*rb;
+	struct pipe_inode_info	*pipe;
+	struct perf_sample_data	data;
+	/* What the next word of the writer is, and of the reader. */
+	u64			written;
+	u64			read;
+	u64			words[2 * PAGE_SIZE / WORD];
+};
+
+static void no_wakeup(struct irq_work *work) { }
+
+static void drop_buffer(struct splice_test *splice)
+{
+	irq_work_sync(&splice->event.pending_irq);
+	RCU_INIT_POINTER(splice->event.rb, NULL);
+	if (splice->rb)
+		rb_free(splice->rb);
+	splice->rb = NULL;
+}
+
+static void splice_test_exit(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+
+	if (!splice)
+		return;
+
+	if (splice->pipe)
+		free_pipe_info(splice->pipe);
+	drop_buffer(splice);
+	kvfree(splice);
+}
+
+static int splice_test_init(struct kunit *test)
+{
+	struct splice_test *splice;
+
+	if (IS_ENABLED(CONFIG_PERF_USE_VMALLOC))
+		kunit_skip(test, "buffers are not made of pages");
+
+	splice = kvzalloc(sizeof(*splice), GFP_KERNEL);
+	if (!splice)
+		return -ENOMEM;
+
+	test->priv = splice;
+	splice->event.id = EVENT_ID;
+	splice->event.cpu = -1;
+	splice->event.state = PERF_EVENT_STATE_INACTIVE;
+	INIT_LIST_HEAD(&splice->event.child_list);
+	init_waitqueue_head(&splice->event.waitq);
+	init_irq_work(&splice->event.pending_irq, no_wakeup);
+
+	splice->pipe = alloc_pipe_info();
+	if (!splice->pipe)
+		return -ENOMEM;
+	splice->pipe->readers = 1;
+
+	splice->rb = rb_alloc(NR_PAGES, 0, -1, RING_BUFFER_WRITABLE);
+	if (!splice->rb || perf_splice_init(splice->rb, &splice->event))
+		return -ENOMEM;
+	list_add(&splice->event.rb_entry, &splice->rb->event_list);
+	rcu_assign_pointer(splice->event.rb, splice->rb);
+	return 0;
+}
+
+/* As if @at bytes had been written and read. */
+static void start_at(struct splice_test *splice, unsigned long at)
+{
+	struct perf_buffer *rb = splice->rb;
+
+	local_set(&rb->head, at);
+	local_set(&rb->wakeup, at);
+	rb->published = at;
+	rb->splice->tail = at;
+	rb->splice->woken = at;
+	splice->written = 0;
+	splice->read = 0;
+}
+
+static int begin(struct splice_test *splice, struct perf_output_handle *handle,
+		 unsigned int size)
+{
+	return perf_output_begin(handle, &splice->data, &splice->event, size);
+}
+
+static void fill(struct splice_test *splice, struct perf_output_handle *handle,
+		 unsigned int size)
+{
+	unsigned int i;
+
+	for (i = 0; i < size / WORD; i++)
+		splice->words[i] = splice->written++;
+	perf_output_copy(handle, splice->words, size);
+}
+
+static int write_record(struct splice_test *splice, unsigned int size)
+{
+	struct perf_output_handle handle;
+	int ret = begin(splice, &handle, size);
+
+	if (ret)
+		return ret;
+	fill(splice, &handle, size);
+	perf_output_end(&handle);
+	return 0;
+}
+
+/* Whole words as long as there is room; the bytes. */
+static unsigned long write_all(struct splice_test *splice, unsigned int size)
+{
+	unsigned long bytes = 0;
+
+	while (CIRC_SPACE(local_read(&splice->rb->head), splice->rb->splice->tail,
+			  perf_data_size(splice->rb)) >= size) {
+		if (write_record(splice, size))
+			break;
+		bytes += size;
+	}
+	return bytes;
+}
+
+static ssize_t take(struct splice_test *splice, size_t len)
+{
+	ssize_t ret;
+
+	pipe_lock(splice->pipe);
+	ret = perf_splice_take(splice->rb, splice->pipe, len);
+	pipe_unlock(splice->pipe);
+	return ret;
+}
+
+static struct pipe_buffer *first_buf(struct splice_test *splice)
+{
+	struct pipe_inode_info *pipe = splice->pipe;
+
+	if (pipe_empty(pipe->head, pipe->tail))
+		return NULL;
+	return &pipe->bufs[pipe->tail & (pipe->ring_size - 1)];
+}
+
+/* Whether the bytes go on where the last ones have ended. */
+static bool goes_on(struct splice_test *splice, const char *bytes, unsigned int len)
+{
+	unsigned int i;
+
+	for (i = 0; i < len; i++) {
+		u64 word = splice->read / WORD;
+
+		if (bytes[i] != ((char *)&word)[splice->read % WORD])
+			return false;
+		splice->read++;
+	}
+	return true;
+}
+
+static bool empty_pipe(struct splice_test *splice)
+{
+	struct pipe_inode_info *pipe = splice->pipe;
+	struct pipe_buffer *buf;
+	bool good = true;
+
+	pipe_lock(pipe);
+	while ((buf = first_buf(splice))) {
+		good &= goes_on(splice, page_address(buf->page) + buf->offset, buf->len);
+		pipe_buf_release(pipe, buf);
+		pipe->tail++;
+	}
+	pipe_unlock(pipe);
+	return good;
+}
+
+/* What is in the pipe, which may be in pieces; @max bytes of it. */
+static void copy_pipe(struct splice_test *splice, char *to, unsigned int max)
+{
+	struct pipe_inode_info *pipe = splice->pipe;
+	struct pipe_buffer *buf;
+	unsigned int i, len;
+
+	for (i = pipe->tail; i != pipe->head && max; i++) {
+		buf = &pipe->bufs[i & (pipe->ring_size - 1)];
+		len = min(buf->len, max);
+		memcpy(to, page_address(buf->page) + buf->offset, len);
+		to += len;
+		max -= len;
+	}
+}
+
+/* All there is, at most @len bytes at once. */
+static bool drain(struct splice_test *splice, size_t len)
+{
+	bool good = true;
+	ssize_t ret;
+
+	while ((ret = take(splice, len)) > 0)
+		good &= empty_pipe(splice);
+	return good && !ret;
+}
+
+static bool all_read(struct splice_test *splice)
+{
+	return splice->read == splice->written * WORD;
+}
+
+static void whole_page_leaves_and_another_comes(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	struct perf_buffer *rb = splice->rb;
+	void *old = rb->data_pages[0];
+
+	write_all(splice, WORD);
+	KUNIT_EXPECT_EQ(test, take(splice, PAGE_SIZE), PAGE_SIZE);
+	KUNIT_EXPECT_PTR_EQ(test, first_buf(splice)->page, virt_to_page(old));
+	KUNIT_EXPECT_EQ(test, first_buf(splice)->offset, 0);
+	KUNIT_EXPECT_EQ(test, first_buf(splice)->len, PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, first_buf(splice)->flags, 0);
+	KUNIT_EXPECT_PTR_NE(test, rb->data_pages[0], old);
+	KUNIT_EXPECT_TRUE(test, mem_is_zero(rb->data_pages[0], PAGE_SIZE));
+	KUNIT_EXPECT_EQ(test, rb->splice->tail, PAGE_SIZE);
+	KUNIT_EXPECT_TRUE(test, empty_pipe(splice));
+}
+
+static void part_of_a_page_is_copied(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	struct perf_buffer *rb = splice->rb;
+	void *old = rb->data_pages[0];
+
+	write_all(splice, WORD);
+	/* The front, the middle, and the rest. */
+	KUNIT_EXPECT_EQ(test, take(splice, 1000), 1000);
+	KUNIT_EXPECT_EQ(test, take(splice, 1), 1);
+	KUNIT_EXPECT_EQ(test, take(splice, PAGE_SIZE - 1001), PAGE_SIZE - 1001);
+	KUNIT_EXPECT_PTR_EQ(test, rb->data_pages[0], old);
+	KUNIT_EXPECT_PTR_NE(test, first_buf(splice)->page, virt_to_page(old));
+	KUNIT_EXPECT_TRUE(test, empty_pipe(splice));
+	KUNIT_EXPECT_TRUE(test, drain(splice, SIZE_MAX));
+	KUNIT_EXPECT_TRUE(test, all_read(splice));
+}
+
+/* A page that is written to its last byte, and no further, is whole as well. */
+static void last_page_may_be_whole(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	void *old = splice->rb->data_pages[1];
+
+	KUNIT_ASSERT_EQ(test, write_record(splice, PAGE_SIZE), 0);
+	KUNIT_ASSERT_EQ(test, write_record(splice, PAGE_SIZE), 0);
+	KUNIT_EXPECT_EQ(test, take(splice, SIZE_MAX), 2 * PAGE_SIZE);
+	KUNIT_EXPECT_PTR_NE(test, splice->rb->data_pages[1], old);
+	/* The writer has loaded the address of the next page, and does not use it. */
+	write_all(splice, WORD);
+	KUNIT_EXPECT_TRUE(test, drain(splice, SIZE_MAX));
+	KUNIT_EXPECT_TRUE(test, all_read(splice));
+}
+
+/* The writer is a lap ahead, in the page of which the reader has the rest to read. */
+static void page_that_is_partly_read_stays(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	unsigned int lap;
+
+	for (lap = 0; lap < NR_LAPS * NR_PAGES; lap++) {
+		write_all(splice, WORD);
+		KUNIT_ASSERT_EQ(test, take(splice, PAGE_SIZE / 2 + lap), PAGE_SIZE / 2 + lap);
+		KUNIT_ASSERT_TRUE(test, empty_pipe(splice));
+		write_all(splice, WORD);
+		KUNIT_ASSERT_GT(test, take(splice, PAGE_SIZE), 0);
+		KUNIT_ASSERT_TRUE(test, empty_pipe(splice));
+	}
+	KUNIT_EXPECT_TRUE(test, drain(splice, SIZE_MAX));
+	KUNIT_EXPECT_TRUE(test, all_read(splice));
+}
+
+static void any_order_of_lengths_is_exact(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	struct rnd_state rnd;
+	unsigned int i;
+
+	prandom_seed_state(&rnd, 1);
+	for (i = 0; i < 20000; i++) {
+		u32 what = prandom_u32_state(&rnd);
+		unsigned int size = (what >> 8) % (what & 1 ? 64 : PAGE_SIZE) / 8 * 8 + 8;
+		size_t len = (what >> 8) % (what & 2 ? 300 : 3 * PAGE_SIZE) + 1;
+
+		if (what & 4)
+			write_all(splice, size);
+		else if (CIRC_SPACE(local_read(&splice->rb->head), splice->rb->splice->tail,
+				    perf_data_size(splice->rb)) >= size)
+			write_record(splice, size);
+		take(splice, len);
+		KUNIT_ASSERT_TRUE(test, empty_pipe(splice));
+	}
+	KUNIT_EXPECT_TRUE(test, drain(splice, SIZE_MAX));
+	KUNIT_EXPECT_TRUE(test, all_read(splice));
+	KUNIT_EXPECT_EQ(test, atomic64_read(&splice->event.lost_samples), 0);
+}
+
+static void positions_go_through_the_end_of_the_counter(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	unsigned int i;
+
+	start_at(splice, -5UL * PAGE_SIZE);
+	for (i = 0; i < 10; i++) {
+		write_all(splice, 24);
+		KUNIT_ASSERT_TRUE(test, drain(splice, i & 1 ? 999 : 3 * PAGE_SIZE));
+		KUNIT_ASSERT_TRUE(test, all_read(splice));
+	}
+	KUNIT_EXPECT_LT(test, splice->rb->splice->tail, 100UL * PAGE_SIZE);
+}
+
+static void room_is_what_was_taken(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+
+	KUNIT_EXPECT_EQ(test, write_all(splice, WORD), NR_PAGES * PAGE_SIZE - WORD);
+	KUNIT_EXPECT_EQ(test, write_record(splice, WORD), -ENOSPC);
+	/* What a user writes to his page makes no room. */
+	splice->rb->user_page->data_tail = PAGE_SIZE;
+	KUNIT_EXPECT_EQ(test, write_record(splice, WORD), -ENOSPC);
+	splice->rb->user_page->data_head = 0;
+	local_set(&splice->rb->lost, 0);
+	KUNIT_EXPECT_EQ(test, take(splice, 100), 100);
+	KUNIT_EXPECT_EQ(test, write_all(splice, WORD), 104);
+	KUNIT_EXPECT_TRUE(test, empty_pipe(splice));
+	KUNIT_EXPECT_TRUE(test, drain(splice, SIZE_MAX));
+	KUNIT_EXPECT_TRUE(test, all_read(splice));
+}
+
+static void record_that_is_not_finished_stays(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	struct perf_output_handle outer, inner;
+
+	KUNIT_ASSERT_EQ(test, begin(splice, &outer, PAGE_SIZE), 0);
+	fill(splice, &outer, PAGE_SIZE);
+	KUNIT_ASSERT_EQ(test, begin(splice, &inner, PAGE_SIZE), 0);
+	fill(splice, &inner, PAGE_SIZE);
+	perf_output_end(&inner);
+	KUNIT_EXPECT_EQ(test, splice->rb->published, 0);
+	perf_output_end(&outer);
+	KUNIT_EXPECT_EQ(test, take(splice, SIZE_MAX), 2 * PAGE_SIZE);
+	KUNIT_EXPECT_TRUE(test, empty_pipe(splice));
+	KUNIT_EXPECT_TRUE(test, all_read(splice));
+
+	/* One on another CPU, that has its room and no more so far. */
+	local_add(PAGE_SIZE, &splice->rb->head);
+	KUNIT_EXPECT_EQ(test, take(splice, SIZE_MAX), 0);
+}
+
+static void pipe_takes_as_much_as_it_has_room_for(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	unsigned int i;
+
+	write_all(splice, WORD);
+	for (i = 0; i < splice->pipe->max_usage; i++)
+		KUNIT_ASSERT_EQ(test, take(splice, 8), 8);
+	KUNIT_EXPECT_EQ(test, take(splice, SIZE_MAX), 0);
+	KUNIT_EXPECT_TRUE(test, empty_pipe(splice));
+	KUNIT_EXPECT_TRUE(test, drain(splice, SIZE_MAX));
+	KUNIT_EXPECT_TRUE(test, all_read(splice));
+}
+
+static bool has_page(struct perf_buffer *rb, struct page *page)
+{
+	int i;
+
+	for (i = 0; i < rb->nr_pages; i++) {
+		if (virt_to_page(rb->data_pages[i]) == page)
+			return true;
+	}
+	return false;
+}
+
+static void page_comes_back_when_nobody_has_it(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	struct page *page = virt_to_page(splice->rb->data_pages[0]);
+
+	write_all(splice, WORD);
+	KUNIT_ASSERT_EQ(test, take(splice, PAGE_SIZE), PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, splice->rb->splice->nr_spares, 0);
+	KUNIT_EXPECT_TRUE(test, empty_pipe(splice));
+	KUNIT_EXPECT_EQ(test, splice->rb->splice->nr_spares, 1);
+	KUNIT_ASSERT_EQ(test, take(splice, PAGE_SIZE), PAGE_SIZE);
+	KUNIT_EXPECT_TRUE(test, has_page(splice->rb, page));
+	KUNIT_EXPECT_EQ(test, page_count(page), 1);
+}
+
+/* As a socket has it, to which the pipe has given it. */
+static void page_that_somebody_has_never_comes_back(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	struct page *page = virt_to_page(splice->rb->data_pages[0]);
+	unsigned int lap;
+	char *copy;
+
+	copy = kunit_kmalloc(test, PAGE_SIZE, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, copy);
+	write_all(splice, WORD);
+	KUNIT_ASSERT_EQ(test, take(splice, PAGE_SIZE), PAGE_SIZE);
+	memcpy(copy, page_address(page), PAGE_SIZE);
+	get_page(page);
+	KUNIT_EXPECT_TRUE(test, empty_pipe(splice));
+	for (lap = 0; lap < NR_LAPS; lap++) {
+		write_all(splice, WORD);
+		KUNIT_ASSERT_TRUE(test, drain(splice, lap & 1 ? 1000 : SIZE_MAX));
+		KUNIT_ASSERT_FALSE(test, has_page(splice->rb, page));
+	}
+	KUNIT_EXPECT_MEMEQ(test, copy, page_address(page), PAGE_SIZE);
+	KUNIT_EXPECT_EQ(test, page_count(page), 1);
+	put_page(page);
+}
+
+/* As tee(2) does it. */
+static void page_of_two_pipes_comes_back_from_the_last(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	struct perf_splice *state = splice->rb->splice;
+	struct pipe_buffer copy;
+
+	write_all(splice, WORD);
+	KUNIT_ASSERT_EQ(test, take(splice, PAGE_SIZE), PAGE_SIZE);
+	KUNIT_ASSERT_TRUE(test, pipe_buf_get(splice->pipe, first_buf(splice)));
+	copy = *first_buf(splice);
+	KUNIT_EXPECT_TRUE(test, empty_pipe(splice));
+	KUNIT_EXPECT_EQ(test, state->nr_spares, 0);
+	KUNIT_EXPECT_EQ(test, refcount_read(&state->refcount), 2);
+	pipe_buf_release(splice->pipe, &copy);
+	KUNIT_EXPECT_EQ(test, state->nr_spares, 1);
+	KUNIT_EXPECT_EQ(test, refcount_read(&state->refcount), 1);
+}
+
+static void spares_are_as_many_as_were_charged(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	unsigned int lap;
+
+	for (lap = 0; lap < NR_LAPS; lap++) {
+		write_all(splice, WORD);
+		KUNIT_ASSERT_TRUE(test, drain(splice, SIZE_MAX));
+		KUNIT_ASSERT_LE(test, splice->rb->splice->nr_spares, NR_PAGES / 4);
+	}
+	KUNIT_EXPECT_EQ(test, splice->rb->splice->nr_spares, NR_PAGES / 4);
+}
+
+static void pages_outlive_the_buffer(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+
+	write_all(splice, WORD);
+	KUNIT_ASSERT_GT(test, take(splice, SIZE_MAX), 0);
+	drop_buffer(splice);
+	KUNIT_EXPECT_TRUE(test, empty_pipe(splice));
+	KUNIT_EXPECT_TRUE(test, all_read(splice));
+}
+
+static void poll_goes_by_the_last_wakeup(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	struct perf_buffer *rb = splice->rb;
+	unsigned long half = NR_PAGES / 2 * PAGE_SIZE;
+
+	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), 0);
+	while (local_read(&rb->head) < half)
+		write_record(splice, WORD);
+	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), 0);
+	write_record(splice, WORD);
+	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), EPOLLIN | EPOLLRDNORM);
+	write_record(splice, WORD);
+	take(splice, half + WORD - 1);
+	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), EPOLLIN | EPOLLRDNORM);
+	take(splice, 1);
+	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), 0);
+	rb_toggle_paused(rb, true);
+	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), EPOLLIN | EPOLLRDNORM);
+	take(splice, WORD);
+	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), 0);
+}
+
+static void end_is_when_nobody_can_write(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	struct perf_buffer *rb = splice->rb;
+
+	KUNIT_EXPECT_FALSE(test, perf_splice_at_end(rb));
+	write_record(splice, WORD);
+	splice->event.state = PERF_EVENT_STATE_EXIT;
+	KUNIT_EXPECT_FALSE(test, perf_splice_at_end(rb));
+	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), EPOLLHUP | EPOLLIN | EPOLLRDNORM);
+	KUNIT_EXPECT_TRUE(test, drain(splice, SIZE_MAX));
+	list_add(&splice->child.child_list, &splice->event.child_list);
+	KUNIT_EXPECT_FALSE(test, perf_splice_at_end(rb));
+	list_del(&splice->child.child_list);
+	KUNIT_EXPECT_TRUE(test, perf_splice_at_end(rb));
+	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), EPOLLHUP);
+}
+
+static void loss_is_told_before_the_end(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	struct perf_buffer *rb = splice->rb;
+	struct {
+		struct perf_event_header header;
+		u64 id;
+		u64 lost;
+	} record = {};
+	unsigned int paused, i;
+
+	for (paused = 0; paused < 2; paused++) {
+		splice->event.state = PERF_EVENT_STATE_INACTIVE;
+		write_all(splice, WORD);
+		rb_toggle_paused(rb, paused);
+		for (i = 0; i < 3; i++)
+			KUNIT_EXPECT_EQ(test, write_record(splice, PAGE_SIZE), -ENOSPC);
+		splice->event.state = PERF_EVENT_STATE_EXIT;
+		KUNIT_EXPECT_TRUE(test, drain(splice, SIZE_MAX));
+		KUNIT_EXPECT_TRUE(test, all_read(splice));
+		KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), EPOLLHUP | EPOLLIN | EPOLLRDNORM);
+		KUNIT_EXPECT_FALSE(test, perf_splice_at_end(rb));
+		KUNIT_ASSERT_EQ(test, take(splice, SIZE_MAX), sizeof(record));
+		copy_pipe(splice, (char *)&record, sizeof(record));
+		KUNIT_EXPECT_EQ(test, record.header.type, PERF_RECORD_LOST);
+		KUNIT_EXPECT_EQ(test, record.header.size, sizeof(record));
+		KUNIT_EXPECT_EQ(test, record.id, EVENT_ID);
+		KUNIT_EXPECT_EQ(test, record.lost, 3);
+		empty_pipe(splice);
+		KUNIT_EXPECT_TRUE(test, perf_splice_at_end(rb));
+		KUNIT_EXPECT_EQ(test, rb->paused, paused);
+		splice->read = splice->written * WORD;
+		rb_toggle_paused(rb, false);
+	}
+}
+
+static struct kunit_case splice_cases[] = {
+	KUNIT_CASE(whole_page_leaves_and_another_comes),
+	KUNIT_CASE(part_of_a_page_is_copied),
+	KUNIT_CASE(last_page_may_be_whole),
+	KUNIT_CASE(page_that_is_partly_read_stays),
+	KUNIT_CASE(any_order_of_lengths_is_exact),
+	KUNIT_CASE(positions_go_through_the_end_of_the_counter),
+	KUNIT_CASE(room_is_what_was_taken),
+	KUNIT_CASE(record_that_is_not_finished_stays),
+	KUNIT_CASE(pipe_takes_as_much_as_it_has_room_for),
+	KUNIT_CASE(page_comes_back_when_nobody_has_it),
+	KUNIT_CASE(page_that_somebody_has_never_comes_back),
+	KUNIT_CASE(page_of_two_pipes_comes_back_from_the_last),
+	KUNIT_CASE(spares_are_as_many_as_were_charged),
+	KUNIT_CASE(pages_outlive_the_buffer),
+	KUNIT_CASE(poll_goes_by_the_last_wakeup),
+	KUNIT_CASE(end_is_when_nobody_can_write),
+	KUNIT_CASE(loss_is_told_before_the_end),
+	{}
+};
+
+static struct kunit_suite splice_suite = {
+	.name		= "perf_splice",
+	.init		= splice_test_init,
+	.exit		= splice_test_exit,
+	.test_cases	= splice_cases,
+};
+
+kunit_test_suite(splice_suite);
+
+MODULE_DESCRIPTION("KUnit tests of perf buffers that are read by splice");
+MODULE_LICENSE("GPL");
