@@ -449,6 +449,22 @@ static noinline void perf_gate_fire_held(struct perf_event *event, unsigned int 
 	perf_gate_fire_links(event, pass, false, false);
 }
 
+/* With @direct, interrupts were on when @event fired. */
+static __always_inline void
+perf_gate_fire_here(struct perf_event *event, unsigned int pass, bool direct)
+{
+	guard(rcu)();
+
+	if ((event->state != PERF_EVENT_STATE_ACTIVE && !perf_gate_may_fire(event)) ||
+	    !atomic_read(&event->gate->depth))
+		return;
+
+	if (unlikely(this_cpu_read(perf_gate_held)))
+		perf_gate_fire_held(event, pass);
+	else
+		perf_gate_fire_links(event, pass, direct, true);
+}
+
 /**
  * __perf_gate_fire() - An event occurred or overflowed: move its targets' gates
  * @event:	The event, which need not be a trigger
@@ -461,19 +477,12 @@ static noinline void perf_gate_fire_held(struct perf_event *event, unsigned int 
  */
 void __perf_gate_fire(struct perf_event *event, unsigned int pass)
 {
-	bool direct = !irqs_disabled();
+	unsigned long flags;
 
-	guard(irqsave)();
-	guard(rcu)();
-
-	if ((event->state != PERF_EVENT_STATE_ACTIVE && !perf_gate_may_fire(event)) ||
-	    !atomic_read(&event->gate->depth))
-		return;
-
-	if (unlikely(this_cpu_read(perf_gate_held)))
-		perf_gate_fire_held(event, pass);
-	else
-		perf_gate_fire_links(event, pass, direct, true);
+	/* What guard(irqsave) has saved cannot be looked at. */
+	local_irq_save(flags);
+	perf_gate_fire_here(event, pass, !irqs_disabled_flags(flags));
+	local_irq_restore(flags);
 }
 
 /**
