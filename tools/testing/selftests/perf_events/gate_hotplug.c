@@ -282,4 +282,42 @@ TEST_F_TIMEOUT(gate_hotplug, events_of_an_offline_cpu_can_be_handled, 300)
 	}
 }
 
+/* Those of one task, on a CPU that goes away and on another one. */
+TEST_F_TIMEOUT(gate_hotplug, members_of_a_cpu_that_comes_and_goes_share_on, 300)
+{
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_TRACEPOINT,
+						tracepoint_id("syscalls/sys_enter_getppid"));
+	int other = nth_cpu(0), first, member, i;
+
+	first = gate_open(&attr, 0, other);
+	ASSERT_LE(0, first);
+	member = gate_open(&attr, 0, self->cpu);
+	ASSERT_LE(0, member);
+	ASSERT_EQ(0, set_both(&self->triggers, first));
+	ASSERT_EQ(0, join_gate(member, first));
+	for (i = 0; i < NR_ROUNDS; i++) {
+		ASSERT_EQ(0, pin_to_cpu(self->cpu));
+		window_open();
+		call_getppid(3);
+		ASSERT_EQ(0, set_online(self->cpu, false));
+		ASSERT_EQ(0, pin_to_cpu(other));
+		call_getppid(4);
+		window_close();
+		call_getppid(5);
+		/* The member is not there while its gate moves. */
+		window_open();
+		ASSERT_EQ(0, set_online(self->cpu, true));
+		ASSERT_EQ(0, pin_to_cpu(self->cpu));
+		call_getppid(6);
+		window_close();
+		call_getppid(7);
+	}
+	EXPECT_EQ(4 * NR_ROUNDS, gate_read_count(first));
+	EXPECT_EQ(9 * NR_ROUNDS, gate_read_count(member));
+	EXPECT_EQ(2 * NR_ROUNDS, gate_read(first).gate_count);
+	EXPECT_EQ(2 * NR_ROUNDS, gate_read(member).gate_count);
+	close(member);
+	close(first);
+}
+
 TEST_HARNESS_MAIN
