@@ -284,12 +284,11 @@ static void page_promises_only_what_its_event_keeps(struct kunit *test)
 		kunit_skip(test, "needs CONFIG_CGROUP_PERF");
 #endif
 	event->hw.flags = PERF_EVENT_FLAG_USER_READ_CNT;
-	/* As a page of its own, which has no capability to begin with. */
-	arch_perf_update_userpage(event, arch, 0);
+	arch_perf_update_userpage(event, up->page, 0);
 	/* A kernel that gives neither would hide what the limits are for. */
 	up->page->cap_user_rdpmc = 1;
 	up->page->cap_user_time = 1;
-	arch->capabilities = up->page->capabilities;
+	*arch = *up->page;
 	arch_perf_update_userpage(event, arch, 0);
 
 	perf_event_init_userpage(event, up->rb);

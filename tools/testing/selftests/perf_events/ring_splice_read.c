@@ -403,13 +403,14 @@ static int child_end(struct child *child)
 	return status;
 }
 
+/* Disabled until it has its buffer: the child may be at its first instructions still. */
 static int open_of_child(struct child *child, struct perf_event_attr *attr, size_t nr)
 {
 	int fd;
 
-	attr->disabled = 0;
+	attr->disabled = 1;
 	fd = event_open_on(attr, child->pid, -1);
-	if (fd >= 0 && ring_alloc(fd, nr)) {
+	if (fd >= 0 && (ring_alloc(fd, nr) || event_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))) {
 		close(fd);
 		return -1;
 	}
