@@ -301,6 +301,17 @@ struct child {
 	int	from[2];
 };
 
+static int child_fault(struct child *child)
+{
+	char c = 'x';
+
+	return write(child->to[1], &c, 1) == 1 && read(child->from[0], &c, 1) == 1 ? 0 : -1;
+}
+
+/*
+ * It has been through all that it will do, and waits: a page of its own that is still
+ * to be brought in would be one fault more.
+ */
 static int child_start(struct child *child, unsigned int faults)
 {
 	char c;
@@ -321,14 +332,7 @@ static int child_start(struct child *child, unsigned int faults)
 	}
 	close(child->to[0]);
 	close(child->from[1]);
-	return 0;
-}
-
-static int child_fault(struct child *child)
-{
-	char c = 'x';
-
-	return write(child->to[1], &c, 1) == 1 && read(child->from[0], &c, 1) == 1 ? 0 : -1;
+	return child_fault(child);
 }
 
 static int child_end(struct child *child)
@@ -341,8 +345,7 @@ static int child_end(struct child *child)
 	return status;
 }
 
-/* One event of the child, with a buffer, that runs. */
-/* An event of the child, disabled: it may be at its first instructions still. */
+/* An event of the child, with a buffer, that does not run yet. */
 static int alloc_of_child(struct child *child, struct perf_event_attr *attr)
 {
 	int fd;
