@@ -99,7 +99,7 @@ static __always_inline void perf_splice_publish(struct perf_buffer *rb,
  * For a buffer that is mapped, the branch that depends on it orders the stores of the
  * record after it. One that is read by splice(2) has another page in the place of each
  * that was taken, and a load of perf_buffer::data_pages is not ordered by a branch. The
- * acquire pairs with the release in perf_splice_take().
+ * acquire is for the page.
  *
  * Context: Any, NMI included.
  */
@@ -107,6 +107,7 @@ static __always_inline unsigned long rb_tail(struct perf_buffer *rb)
 {
 	struct perf_splice *splice = rb_splice(rb);
 
+	/* Pairs with the release in take_some(). */
 	if (unlikely(splice))
 		return smp_load_acquire(&splice->tail);
 

@@ -66,16 +66,16 @@ FIXTURE(gate_share_model)
 	bool idle;
 };
 
-typedef FIXTURE_DATA(gate_share_model) model_t;
+#define MODEL FIXTURE_DATA(gate_share_model)
 
-static unsigned int pick(model_t *model, unsigned int below)
+static unsigned int pick(MODEL *model, unsigned int below)
 {
 	return rand_r(&model->seed) / 7 % below;
 }
 
 /* A step that does nothing is none. */
 __printf(2, 3)
-static void trace(model_t *model, const char *text, ...)
+static void trace(MODEL *model, const char *text, ...)
 {
 	va_list args;
 
@@ -85,7 +85,7 @@ static void trace(model_t *model, const char *text, ...)
 	model->idle = false;
 }
 
-static void print_trace(const model_t *model)
+static void print_trace(const MODEL *model)
 {
 	unsigned int step = model->step < TRACE_LINES ? 0 : model->step - TRACE_LINES + 1;
 
@@ -93,7 +93,7 @@ static void print_trace(const model_t *model)
 		fprintf(stderr, "# step %u: %s\n", step, model->trace[step % TRACE_LINES]);
 }
 
-static bool is_first(const model_t *model, const struct member *member)
+static bool is_first(const MODEL *model, const struct member *member)
 {
 	const struct member *other;
 
@@ -104,7 +104,7 @@ static bool is_first(const model_t *model, const struct member *member)
 	return true;
 }
 
-static void forget_empty_gates(model_t *model)
+static void forget_empty_gates(MODEL *model)
 {
 	bool has[MAX_GATES] = {};
 	unsigned int i;
@@ -118,7 +118,7 @@ static void forget_empty_gates(model_t *model)
 }
 
 /* An event of the task, closed, with no trigger and in no gate. */
-static bool open_member(model_t *model, struct member *member, bool nest)
+static bool open_member(MODEL *model, struct member *member, bool nest)
 {
 	struct perf_event_attr attr = model->attr;
 	unsigned int where = pick(model, model->nr_cpus + 1);
@@ -137,7 +137,7 @@ static bool open_member(model_t *model, struct member *member, bool nest)
 }
 
 /* A gate with triggers, and its first member. */
-static bool step_found(model_t *model)
+static bool step_found(MODEL *model)
 {
 	struct gate *gate = &model->gates[pick(model, MAX_GATES)];
 	struct member *member = &model->members[pick(model, MAX_MEMBERS)];
@@ -161,7 +161,7 @@ static bool step_found(model_t *model)
 }
 
 /* A new event, or one that has left a gate. What it has counted stays. */
-static bool step_join(model_t *model)
+static bool step_join(MODEL *model)
 {
 	struct member *member = &model->members[pick(model, MAX_MEMBERS)];
 	struct member *other = &model->members[pick(model, MAX_MEMBERS)];
@@ -190,7 +190,7 @@ static bool step_join(model_t *model)
 	return error == expected || (member->gate >= 0 && error == -EINVAL);
 }
 
-static void leave(model_t *model, struct member *member)
+static void leave(MODEL *model, struct member *member)
 {
 	struct gate *gate = &model->gates[member->gate];
 
@@ -199,7 +199,7 @@ static void leave(model_t *model, struct member *member)
 }
 
 /* That of the first is the end of the gate. */
-static bool step_clear(model_t *model)
+static bool step_clear(MODEL *model)
 {
 	struct member *member = &model->members[pick(model, MAX_MEMBERS)];
 	int gate = member->gate;
@@ -221,7 +221,7 @@ static bool step_clear(model_t *model)
 	return !clear_gate(member->fd);
 }
 
-static bool step_close(model_t *model)
+static bool step_close(MODEL *model)
 {
 	struct member *member = &model->members[pick(model, MAX_MEMBERS)];
 
@@ -257,7 +257,7 @@ static void move_gate(struct gate *gate, bool first)
 	gate->openings += !old && gate->depth;
 }
 
-static bool step_fire(model_t *model)
+static bool step_fire(MODEL *model)
 {
 	bool first = pick(model, 2);
 	unsigned int i;
@@ -274,7 +274,7 @@ static bool step_fire(model_t *model)
 	return true;
 }
 
-static bool step_hit(model_t *model)
+static bool step_hit(MODEL *model)
 {
 	unsigned int times = 1 + pick(model, 4);
 	struct member *member;
@@ -291,14 +291,14 @@ static bool step_hit(model_t *model)
 	return true;
 }
 
-static bool step_move(model_t *model)
+static bool step_move(MODEL *model)
 {
 	model->cpu = pick(model, model->nr_cpus);
 	trace(model, "to CPU %d", model->cpus[model->cpu]);
 	return !pin_to_cpu(model->cpus[model->cpu]);
 }
 
-static bool check_member(const model_t *model, unsigned int nr)
+static bool check_member(const MODEL *model, unsigned int nr)
 {
 	const struct member *member = &model->members[nr];
 	unsigned int openings;
@@ -316,7 +316,7 @@ static bool check_member(const model_t *model, unsigned int nr)
 	return false;
 }
 
-static bool check_all(const model_t *model)
+static bool check_all(const MODEL *model)
 {
 	unsigned int nr;
 
@@ -327,7 +327,7 @@ static bool check_all(const model_t *model)
 	return true;
 }
 
-static bool take_step(model_t *model)
+static bool take_step(MODEL *model)
 {
 	model->idle = true;
 	switch (pick(model, 40)) {
