@@ -107,9 +107,10 @@ static __always_inline unsigned long rb_tail(struct perf_buffer *rb)
 {
 	struct perf_splice *splice = rb_splice(rb);
 
-	/* Pairs with the release in take_some(). */
-	if (unlikely(splice))
+	if (unlikely(splice)) {
+		/* Pairs with the release in take_some(). */
 		return smp_load_acquire(&splice->tail);
+	}
 
 	return READ_ONCE(rb->user_page->data_tail);
 }
