@@ -102,6 +102,7 @@ static __always_inline void perf_splice_publish(struct perf_buffer *rb,
  * acquire is for the page.
  *
  * Context: Any, NMI included.
+ * Return: The position of the first byte that is not read.
  */
 static __always_inline unsigned long rb_tail(struct perf_buffer *rb)
 {
