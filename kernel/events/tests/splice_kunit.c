@@ -487,27 +487,33 @@ static void pages_outlive_the_buffer(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, all_read(splice));
 }
 
+/* The macros of KUnit keep values in variables that sparse wants to be plain. */
+static void expect_poll(struct kunit *test, struct perf_buffer *rb, __poll_t events)
+{
+	KUNIT_EXPECT_EQ(test, (__force u32)perf_splice_poll(rb), (__force u32)events);
+}
+
 static void poll_goes_by_the_last_wakeup(struct kunit *test)
 {
 	struct splice_test *splice = test->priv;
 	struct perf_buffer *rb = splice->rb;
 	unsigned long half = NR_PAGES / 2 * PAGE_SIZE;
 
-	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), 0);
+	expect_poll(test, rb, 0);
 	while (local_read(&rb->head) < half)
 		write_record(splice, WORD);
-	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), 0);
+	expect_poll(test, rb, 0);
 	write_record(splice, WORD);
-	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), EPOLLIN | EPOLLRDNORM);
+	expect_poll(test, rb, EPOLLIN | EPOLLRDNORM);
 	write_record(splice, WORD);
 	take(splice, half + WORD - 1);
-	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), EPOLLIN | EPOLLRDNORM);
+	expect_poll(test, rb, EPOLLIN | EPOLLRDNORM);
 	take(splice, 1);
-	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), 0);
+	expect_poll(test, rb, 0);
 	rb_toggle_paused(rb, true);
-	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), EPOLLIN | EPOLLRDNORM);
+	expect_poll(test, rb, EPOLLIN | EPOLLRDNORM);
 	take(splice, WORD);
-	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), 0);
+	expect_poll(test, rb, 0);
 }
 
 static void end_is_when_nobody_can_write(struct kunit *test)
@@ -519,13 +525,13 @@ static void end_is_when_nobody_can_write(struct kunit *test)
 	write_record(splice, WORD);
 	splice->event.state = PERF_EVENT_STATE_EXIT;
 	KUNIT_EXPECT_FALSE(test, perf_splice_at_end(rb));
-	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), EPOLLHUP | EPOLLIN | EPOLLRDNORM);
+	expect_poll(test, rb, EPOLLHUP | EPOLLIN | EPOLLRDNORM);
 	KUNIT_EXPECT_TRUE(test, drain(splice, SIZE_MAX));
 	list_add(&splice->child.child_list, &splice->event.child_list);
 	KUNIT_EXPECT_FALSE(test, perf_splice_at_end(rb));
 	list_del(&splice->child.child_list);
 	KUNIT_EXPECT_TRUE(test, perf_splice_at_end(rb));
-	KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), EPOLLHUP);
+	expect_poll(test, rb, EPOLLHUP);
 }
 
 static void loss_is_told_before_the_end(struct kunit *test)
@@ -548,7 +554,7 @@ static void loss_is_told_before_the_end(struct kunit *test)
 		splice->event.state = PERF_EVENT_STATE_EXIT;
 		KUNIT_EXPECT_TRUE(test, drain(splice, SIZE_MAX));
 		KUNIT_EXPECT_TRUE(test, all_read(splice));
-		KUNIT_EXPECT_EQ(test, perf_splice_poll(rb), EPOLLHUP | EPOLLIN | EPOLLRDNORM);
+		expect_poll(test, rb, EPOLLHUP | EPOLLIN | EPOLLRDNORM);
 		KUNIT_EXPECT_FALSE(test, perf_splice_at_end(rb));
 		KUNIT_ASSERT_EQ(test, take(splice, SIZE_MAX), sizeof(record));
 		copy_pipe(splice, (char *)&record, sizeof(record));

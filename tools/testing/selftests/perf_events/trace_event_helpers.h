@@ -75,7 +75,9 @@ static void (*trace_call_probed)(void) = trace_probed;
 #define TRACE_FUNCTION	"vfs_write"
 
 /**
- * trace_attr() - the attributes of an event of @class that counts
+ * trace_attr() - the attributes of an event that counts
+ * @class: what it counts
+ *
  * Return: a type of -1 if there is no such class.
  */
 static inline struct perf_event_attr trace_attr(enum trace_class class)
