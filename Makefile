@@ -40,6 +40,9 @@ check-64k: tree	## tests that the page's size matters to, ppc64le with 64 KiB
 compare: tree	## tests of the defects that the series mends, base beside series
 	@$(H)/compare
 
+models:		## models of what takes no lock, each explored whole by spin
+	@$(H)/models/run
+
 perf-record: tree	## the base's perf records from what the series changes, x86_64
 	@$(H)/qemu/perf-test record
 
@@ -70,5 +73,5 @@ qemu-pmu: deps	## QEMU whose x86_64 has a PMU, kept in the user's cache
 clean:		## remove build/
 	rm -rf build
 
-.PHONY: help run check kunit selftest shell bench check-debug check-race check-64k compare perf-record build lint \
+.PHONY: help run check kunit selftest shell bench check-debug check-race check-64k compare models perf-record build lint \
 	bisect tree save series deps qemu-pmu clean
