@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A gate that moves: its account follows its depth, whoever moves that and whatever
+ * he interrupts.
+ *
+ * perf_gate_next(), perf_gate_flip() and perf_gate_inside() are those of gate.h. What
+ * stands for what else, in kernel/events/gate.c unless told:
+ *
+ *	step()		perf_gate_step(): the loop around atomic_try_cmpxchg()
+ *	kick()		perf_gate_fire_here(), perf_gate_kick() and, with -DBY_CORE,
+ *			perf_gate_kick_by_core()
+ *	readable()	perf_gate_readable()
+ *	move()		perf_gate_move(): busy, pmu::read(), the flip, the loop
+ *	put_acct()	perf_gate_publish() with its latch
+ *	read_pmu()	pmu::read() of a driver: hw.prev_count, then the count
+ *	task		the CPU of the event: the task counts; the kernel, interrupts off,
+ *			fires, directly or in an IRQ; reads as perf_pmu_read() and
+ *			__perf_event_update_time() do, with perf_gate_hold(); takes the
+ *			event out as event_sched_out() and in as event_sched_in(),
+ *			both in core.c, with __perf_gate_sched_in()
+ *	work		perf_gate_work()
+ *	nmi		a trigger in an NMI; samples the count before
+ *	other		a trigger on another CPU, which has the context's lock while the
+ *			event runs nowhere
+ *	reader		__perf_gate_count() in gate_read.c, on another CPU
+ *
+ * One step is one access to memory that others see. All triggers toggle, so that
+ * the depth tells how many there were. A count is one unit of work of the task, and
+ * takes one unit of time. No unit comes between a firing and its irq_work, which
+ * interrupts the CPU that queued it as soon as interrupts are on.
+ *
+ * What must be true: no transition is lost; at rest, what lies inside of the account
+ * is what the task did while the depth was not 0, in count and in time; no reader
+ * finds more than there is, or less than before.
+ *
+ * Left out: shared gates, PMUs that are stopped, AUX area events, the user page (see
+ * user_page.pml), reset, and links.
+ *
+ *	Model gate
+ *	Model gate_deferred -DNO_GATE_NMI
+ *	Model gate_by_core -DBY_CORE
+ *	Model gate_reader -DREADER
+ *	Model gate_reader_by_core -DREADER -DBY_CORE
+ *	Mutant DEPTH_PLAIN: a load and a store instead of atomic_try_cmpxchg()
+ *	Mutant NO_BUSY: who interrupts a move moves as well
+ *	Mutant NO_AGAIN: the interrupted one does not look at the depth again
+ *	Mutant BUSY_LONG: it looks before it lets others move
+ *	Mutant NO_READ: the account takes the count as it was
+ *	Mutant NO_HELD: who interrupts a reader of the PMU moves as well
+ *	Mutant NO_HELD_TIME -DBY_CORE: who interrupts an update of the times moves as well
+ *	Mutant NO_DISABLED: the PMU is read while it has no counter
+ *	Mutant NO_WORK: nobody settles what could not be moved at once
+ *	Mutant NO_SCHED_IN: an event that comes in is not settled
+ *	Mutant SCHED_IN_FIRST: it is settled before it is on this CPU
+ *	Mutant NO_LATCH -DREADER: both accounts are written without a word to readers
+ *	Mutant NO_RETRY -DREADER: a reader does not look at the latch again
+ *	Mutant COUNT_FIRST -DREADER: a reader without smp_rmb()
+ */
+
+c_decl {
+	\#include "gate-shim.h"
+}
+
+#define TASK		0
+#define NMI		1
+
+#define UNITS		3
+#ifdef READER
+#define ACTIONS		1
+#define NMIS		1
+#else
+#define ACTIONS		3
+#define NMIS		2
+#endif
+
+byte running;
+/* The lock of the context, and by whom */
+#define HERE		1
+#define ELSEWHERE	2
+byte locked;
+byte held;
+bool pmu_disabled;
+bool work_queued;
+
+/* perf_gate */
+byte depth;
+bool busy;
+byte latch;
+byte acct_count[2];
+byte acct_time[2];
+bool acct_open[2];
+
+/* perf_event. Its counter is any other's while it is off. */
+bool on_cpu = true;
+bool is_active = true;
+byte prev_count;
+byte counter;
+byte count;
+byte time_running;
+byte tstamp;
+byte clock;
+
+/* What has happened */
+byte fired;
+byte inside;
+
+/* Of each process, for the functions of gate.h */
+byte total[3], total_time[3], new_count[3], new_time[3];
+bool new_open[3];
+byte old_depth[3], new_depth[3];
+byte seen_total, seen_part, value;
+byte seen_open;
+
+#define SETTLED		(acct_open[0] == (depth != 0))
+#if defined(NO_HELD) || defined(NO_HELD_TIME)
+#define HELD		false
+#else
+#define HELD		(held != 0)
+#endif
+#ifdef NO_DISABLED
+#define READABLE	(on_cpu && !HELD)
+#else
+#define READABLE	(on_cpu && !pmu_disabled && !HELD)
+#endif
+#define RUNNING_TIME	(time_running + (is_active -> clock - tstamp : 0))
+
+inline next_depth()
+{
+	c_code {
+		int pid = ((P0 *)_this)->_pid;
+
+		now.new_depth[pid] = perf_gate_next(now.old_depth[pid],
+						    PERF_GATE_TOGGLE, false);
+	}
+}
+
+inline flip()
+{
+	c_code {
+		int pid = ((P0 *)_this)->_pid;
+		struct perf_gate_acct acct = {
+			.count		= now.acct_count[0],
+			.running	= now.acct_time[0],
+			.open		= now.acct_open[0],
+		};
+
+		acct = perf_gate_flip(&acct, now.total[pid], now.total_time[pid]);
+		now.new_count[pid] = acct.count;
+		now.new_time[pid] = acct.running;
+		now.new_open[pid] = acct.open;
+	}
+}
+
+inline step()
+{
+	old_depth[_pid] = depth;
+#ifdef DEPTH_PLAIN
+	next_depth();
+	atomic { depth = new_depth[_pid]; fired++ };
+#else
+	do
+	:: atomic {
+		depth == old_depth[_pid] ->
+			next_depth();
+			depth = new_depth[_pid];
+			fired++;
+			break
+	   }
+	:: else -> old_depth[_pid] = depth
+	od;
+#endif
+	atomic { old_depth[_pid] = 0; new_depth[_pid] = 0 }
+}
+
+inline read_pmu()
+{
+#ifndef BY_CORE
+	old = prev_count;
+	do
+	:: true ->
+		new = counter;
+		if
+		:: atomic { prev_count == old -> prev_count = new }; break
+		:: else -> old = prev_count
+		fi
+	od;
+	count = count + new - old;
+	d_step { old = 0; new = 0 }
+#else
+	skip
+#endif
+}
+
+inline put_acct()
+{
+#ifndef NO_LATCH
+	latch++;
+#endif
+	acct_count[0] = new_count[_pid];
+	acct_time[0] = new_time[_pid];
+	acct_open[0] = new_open[_pid];
+#ifndef NO_LATCH
+	latch++;
+#endif
+	acct_count[1] = new_count[_pid];
+	acct_time[1] = new_time[_pid];
+	acct_open[1] = new_open[_pid];
+	d_step { new_count[_pid] = 0; new_time[_pid] = 0; new_open[_pid] = false }
+}
+
+#ifdef NO_READ
+#define READ(how)	false
+#else
+#define READ(how)	(how)
+#endif
+#ifdef NO_BUSY
+#define BUSY		false
+#else
+#define BUSY		busy
+#endif
+#ifdef NO_AGAIN
+#define MOVED		true
+#else
+#define MOVED		SETTLED
+#endif
+
+inline move(reads)
+{
+	if
+	:: BUSY
+	:: !BUSY ->
+		do
+		:: true ->
+			busy = true;
+			if
+			:: READ(reads) -> read_pmu()
+			:: else
+			fi;
+			total[_pid] = count;
+			atomic {
+				total_time[_pid] = RUNNING_TIME;
+				flip();
+				total[_pid] = 0;
+				total_time[_pid] = 0
+			};
+			put_acct();
+#ifdef BUSY_LONG
+			if
+			:: MOVED -> busy = false; break
+			:: !MOVED
+			fi
+#else
+			busy = false;
+			if
+			:: MOVED -> break
+			:: !MOVED
+			fi
+#endif
+		od
+	fi
+}
+
+inline queue_work()
+{
+#ifdef NO_WORK
+	skip
+#else
+	work_queued = true
+#endif
+}
+
+#ifdef NO_GATE_NMI
+#define GATE_NMI	false
+#else
+#define GATE_NMI	true
+#endif
+
+/* On the CPU of the event */
+inline fire(direct)
+{
+	step();
+#ifdef BY_CORE
+	if
+	:: !HELD -> move(false)
+	:: HELD && (on_cpu || is_active) -> queue_work()
+	:: HELD && !on_cpu && !is_active -> move(false)
+	fi
+#else
+	if
+	:: !on_cpu
+	:: on_cpu && (!READABLE || !(direct || GATE_NMI)) -> queue_work()
+	:: on_cpu && READABLE && (direct || GATE_NMI) ->
+		if
+		:: SETTLED
+		:: !SETTLED -> move(true)
+		fi
+	fi
+#endif
+}
+
+/* __perf_event_update_time() by perf_gate_call_held() */
+inline update_time()
+{
+	held++;
+	if
+	:: is_active -> time_running = time_running + clock - tstamp
+	:: else
+	fi;
+	tstamp = clock;
+	held--
+}
+
+inline sched_out()
+{
+	pmu_disabled = true;
+#ifndef BY_CORE
+	/* pmu::del(); the counter is somebody else's now. */
+	atomic { count = count + counter - prev_count; counter = prev_count + 5 };
+#endif
+	on_cpu = false;
+	update_time();
+	is_active = false;
+	pmu_disabled = false
+}
+
+inline sched_in()
+{
+	pmu_disabled = true;
+#if defined(SCHED_IN_FIRST)
+	if
+	:: SETTLED
+	:: !SETTLED -> move(false)
+	fi;
+#endif
+	on_cpu = true;
+	update_time();
+	is_active = true;
+#if !defined(SCHED_IN_FIRST) && !defined(NO_SCHED_IN)
+	/* __perf_gate_sched_in() */
+	if
+	:: SETTLED
+	:: !SETTLED -> move(false)
+	fi;
+#endif
+#ifndef BY_CORE
+	/* pmu::add() */
+	atomic { prev_count = 0; counter = 0 };
+#endif
+	held++;
+	pmu_disabled = false;
+	held--
+}
+
+active proctype task() provided (running <= _pid)
+{
+	byte old, new, left, units;
+
+end:
+	do
+	:: atomic {
+		units < UNITS && is_active && !work_queued ->
+			units++;
+			clock++;
+#ifdef BY_CORE
+			count++;
+#else
+			counter++;
+#endif
+			inside = inside + (depth != 0)
+	   }
+	:: left < ACTIONS && is_active -> left++; fire(true)
+	:: left < ACTIONS && is_active -> left++; fire(false)
+	:: left < ACTIONS && is_active ->
+		/* perf_pmu_read() */
+		left++;
+		update_time();
+		held++;
+		read_pmu();
+		held--
+	:: atomic { left < ACTIONS && is_active && !locked -> left++; locked = HERE };
+		sched_out();
+		locked = false
+	:: atomic { !is_active && !locked -> locked = HERE };
+		sched_in();
+		locked = false
+	:: work_queued ->
+		work_queued = false;
+		/* perf_gate_work() */
+		if
+		:: READABLE && !SETTLED -> move(true)
+		:: else
+		fi
+	od
+}
+
+inline inside_of()
+{
+	c_code {
+		struct perf_gate_acct acct = { .open = now.seen_open };
+
+		now.value = perf_gate_inside(&acct, now.seen_total, now.seen_part);
+	}
+}
+
+inline read_count()
+{
+	do
+	:: true ->
+#ifdef COUNT_FIRST
+		seen_total = count;
+#endif
+		seq = latch;
+		seen_part = acct_count[seq & 1];
+		seen_open = acct_open[seq & 1];
+#ifndef COUNT_FIRST
+		seen_total = count;
+#endif
+#ifdef NO_RETRY
+		break
+#else
+		if
+		:: seq == latch -> break
+		:: seq != latch
+		fi
+#endif
+	od
+}
+
+active proctype nmi() provided (running <= _pid)
+{
+	byte old, new, left, was;
+
+	do
+	/* A trigger of the task runs with it. */
+	:: atomic {
+		left < NMIS && running < _pid && (is_active || locked == HERE) ->
+			left++;
+			was = running;
+			running = _pid
+	   };
+		fire(false);
+		atomic { running = was; was = 0 }
+	:: left < NMIS -> left++
+	:: left == NMIS -> break
+	od
+}
+
+/* On another CPU, with the lock of the context. Time goes on. */
+active proctype other()
+{
+	byte old, new;
+
+	if
+	:: true
+	:: atomic { !locked && !is_active -> locked = ELSEWHERE };
+		clock++;
+		step();
+#ifdef BY_CORE
+		move(false);
+#endif
+		locked = false
+	fi
+}
+
+#ifdef READER
+active proctype reader()
+{
+	byte seq, last;
+
+	read_count();
+	atomic {
+		inside_of();
+		last = value;
+		assert(last <= inside);
+		value = 0
+	};
+	read_count();
+	atomic {
+		inside_of();
+		assert(value >= last && value <= inside);
+		d_step { seen_total = 0; seen_part = 0; seen_open = false; value = 0; seq = 0; last = 0 }
+	}
+}
+#endif
+
+/* At rest: nobody can go on. */
+active proctype rest()
+{
+	timeout;
+	atomic {
+		assert(running == TASK && !busy && held == 0 && !work_queued);
+		assert(is_active && SETTLED);
+		assert(depth == (fired & 1));
+		assert(latch % 2 == 0 && acct_count[0] == acct_count[1]);
+#ifndef BY_CORE
+		count = count + counter - prev_count;
+#endif
+		seen_open = acct_open[0];
+		seen_total = count;
+		seen_part = acct_count[0];
+		inside_of();
+		assert(value == inside);
+		seen_total = RUNNING_TIME;
+		seen_part = acct_time[0];
+		inside_of();
+		assert(value == inside)
+	}
+}
