@@ -12,7 +12,7 @@
  *	fill()		__perf_output_begin(): local_xchg(&rb->lost) and the
  *			PERF_RECORD_LOST; the record as perf_output_copy() writes it
  *	put_handle()	perf_output_put_handle(), all of it
- *	fail(), lose()	__perf_output_begin(), from "fail:" to the end
+ *	fail()		__perf_output_begin(), from "fail:" to the end
  *	wake()		perf_output_wakeup()
  *	work		perf_pending_irq() with ring_buffer_wakeup(), core.c
  *	reader		poll(2), that is perf_poll() in core.c, and a program that
@@ -53,14 +53,11 @@
  *	Mutant LOST_READ_SET -DLOSSES: a load and a store instead of local_xchg()
  *	Mutant LOST_PLAIN: a load and a store instead of local_inc()
  *	Mutant NO_LOSS_WAKEUP: nobody is woken for a loss
- *
- * Without these macros the model has it mended, where it says "Proposed".
- *
- *	Defect BASE_WAKEUP_READ: an NMI before handle->wakeup is read crosses the watermark, nobody wakes
- *	Defect BASE_WAKEUP_UNSIGNED: "head - wakeup" underflows for who was interrupted by one that crossed it
- *	Defect BASE_WAKEUP_ADD: both the interrupted and the NMI move rb->wakeup
- *	Defect BASE_POLL_ORDER: rb->poll shows before data_head, the reader finds nothing and sleeps on
- *	Defect BASE_FIRST_LOSS: a nested first loss wakes before the head is published, later ones do not
+ *	Mutant LOSS_WAKES_FIRST: a first loss wakes by itself, before the head is published
+ *	Mutant WAKEUP_LATE: handle->wakeup is read after rb->nest was raised
+ *	Mutant WAKEUP_UNSIGNED: "head - wakeup" underflows for who was interrupted
+ *	Mutant WAKEUP_ADD: both the interrupted and who interrupts move rb->wakeup
+ *	Mutant POLL_ORDER: rb->poll may be seen before data_head
  */
 
 #define SIZE		4
@@ -163,8 +160,8 @@ inline drain()
 
 inline wake()
 {
-#ifndef BASE_POLL_ORDER
-	/* Proposed: smp_wmb(). Who sees rb->poll must see data_head. */
+#ifndef POLL_ORDER
+	/* smp_wmb() */
 	drain();
 #endif
 	poll_waits = true;
@@ -177,13 +174,12 @@ inline wake()
 
 inline get_handle()
 {
-#ifndef BASE_WAKEUP_READ
-	/* Proposed: before the increment. Who comes in between wakes by himself. */
+#ifndef WAKEUP_LATE
 	handle_wakeup = wakeup;
 #endif
 	old = nest;
 	nest = old + 1;
-#ifdef BASE_WAKEUP_READ
+#ifdef WAKEUP_LATE
 	handle_wakeup = wakeup
 #endif
 }
@@ -216,10 +212,9 @@ retry:
 		fi
 	}
 #endif
-	/* Proposed: signed. Who came in between may have gone beyond this head. */
 	atomic {
 		if
-#ifdef BASE_WAKEUP_UNSIGNED
+#ifdef WAKEUP_UNSIGNED
 		:: DIFF(new, wakeup) > WATERMARK -> seen = wakeup
 #else
 		:: SIGNED(DIFF(new, wakeup)) > WATERMARK -> seen = wakeup
@@ -227,10 +222,9 @@ retry:
 		:: else -> goto reserved
 		fi
 	}
-#ifdef BASE_WAKEUP_ADD
+#ifdef WAKEUP_ADD
 	wakeup = wakeup + WATERMARK;
 #else
-	/* Proposed: local_cmpxchg(). Who comes in between adds for both. */
 	atomic {
 		if
 		:: wakeup == seen -> wakeup = seen + WATERMARK
@@ -308,27 +302,16 @@ put:
 	skip
 }
 
-/*
- * Proposed: local_set(&rb->wakeup, rb->head), for whoever publishes to wake. Once for
- * each position, not for each series of losses.
- */
 inline fail()
 {
-#if !defined(BASE_FIRST_LOSS) && !defined(NO_LOSS_WAKEUP)
-	seen = head;
-	wakeup = seen;
-#endif
-	skip
-}
-
-inline lose()
-{
-#ifdef BASE_FIRST_LOSS
-	/* perf_output_first_loss() */
+#ifdef LOSS_WAKES_FIRST
 	if
 	:: lost == 0 -> wake()
 	:: else
 	fi;
+#elif !defined(NO_LOSS_WAKEUP)
+	seen = head;
+	wakeup = seen;
 #endif
 #ifdef LOST_PLAIN
 	old = lost;
@@ -356,10 +339,6 @@ inline output()
 	:: else -> fill()
 	fi;
 	put_handle();
-	if
-	:: failed -> lose()
-	:: else
-	fi;
 	/* What is dead makes no states. */
 	d_step {
 		last_lost = failed;

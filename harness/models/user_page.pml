@@ -25,7 +25,7 @@
  *
  * Memory: the program on the CPU of the event sees its stores in order. For the
  * remote one, -DREMOTE, they wait in a buffer: a FIFO, as on x86; or with
- * BASE_REMOTE_WEAK any of them may be first. The lock of the context empties it.
+ * REMOTE_WEAK any of them may be first. The lock of the context empties it.
  *
  * What must be true: between two equal values of the lock a program finds a count
  * that the event had meanwhile, and times of one instant.
@@ -47,13 +47,13 @@
  *	Mutant PUBLISH_HERE: another CPU does not go to where the event is
  *	Mutant PUBLISH_UNCHECKED: nor looks again whether it is active
  *
- *	Defect BASE_READ: an NMI inside of pmu::read() publishes a count that lacks what is being added
- *	Defect BASE_REMOTE_NMI -DREMOTE: the lock is even while an NMI is in an update, a reader elsewhere takes halves
- *	Defect BASE_REMOTE_WEAK -DREMOTE: no smp_wmb(), a reader elsewhere takes halves on weakly ordered CPUs
+ * What the comment at the top of user_page.c says cannot be believed. Without these,
+ * the model publishes after a read() that was interrupted, and the remote one has no
+ * NMI, orders the stores, and looks whether the lock is odd.
  *
- * The last two are for the comment at the top of user_page.c to tell, which says no
- * more than that a program on another CPU may not believe the index. The remote
- * model has no NMI, and looks whether the lock is odd.
+ *	Limit NMI_IN_READ: an NMI inside of pmu::read() publishes a count that lacks what is being added
+ *	Limit REMOTE_NMI -DREMOTE: the lock is even while an NMI is in an update, a reader elsewhere takes halves
+ *	Limit REMOTE_WEAK -DREMOTE: no smp_wmb(), a reader elsewhere takes halves on weakly ordered CPUs
  */
 
 #define PROGRAM		0
@@ -62,7 +62,7 @@
 
 #define TICKS		1
 #define WORKS		2
-#if defined(REMOTE) && !defined(BASE_REMOTE_NMI)
+#if defined(REMOTE) && !defined(REMOTE_NMI)
 #define NMIS		0
 #else
 #define NMIS		1
@@ -275,10 +275,10 @@ end:
 			times();
 			noted = updates;
 			count_events();
-#ifdef BASE_READ
+#ifdef NMI_IN_READ
 			silent = true
 #else
-			/* Proposed: what came in between and published was wrong. */
+			/* What came in between and published was wrong. */
 			silent = (noted == updates)
 #endif
 		:: left < WORKS && on_pmu ->
@@ -406,7 +406,7 @@ active proctype memory()
 
 end:
 	do
-#ifdef BASE_REMOTE_WEAK
+#ifdef REMOTE_WEAK
 	/* Any place may be first, but stores to one place stay in order. */
 	:: atomic { stores??AT_LOCK,value; seen[AT_LOCK] = value }
 	:: atomic { stores??AT_OFFSET,value; seen[AT_OFFSET] = value }

@@ -843,6 +843,38 @@ static void first_loss_wakes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), before + 1);
 }
 
+/* Before that, its reader would find nothing to read. */
+static void nested_first_loss_wakes_with_the_outermost(struct kunit *test)
+{
+	struct ring_test *ring = ring_make(test, 1, PAGE_SIZE - 1, RING_BUFFER_WRITABLE);
+	struct perf_output_handle outer;
+
+	KUNIT_ASSERT_EQ(test, ring_begin(ring, &outer, 64), 0);
+	perf_output_copy(&outer, ring->record, 64);
+	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, PAGE_SIZE), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&ring->rb->poll), 0);
+	perf_output_end(&outer);
+	KUNIT_EXPECT_EQ(test, ring_head(ring), 64);
+	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 1);
+	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, PAGE_SIZE), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 1);
+}
+
+/* As for those that interrupt it, whose records may be in front of its own. */
+static void wakeup_beyond_the_head_stays_where_it_is(struct kunit *test)
+{
+	struct ring_test *ring = ring_make(test, 4, 256, RING_BUFFER_WRITABLE);
+
+	local_set(&ring->rb->wakeup, 1024);
+	KUNIT_ASSERT_EQ(test, ring_write(ring, ring->record, 64), 0);
+	KUNIT_EXPECT_EQ(test, local_read(&ring->rb->wakeup), 1024);
+	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 0);
+	KUNIT_ASSERT_EQ(test, ring_write(ring, ring->record, 1224), 0);
+	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 1);
+	KUNIT_EXPECT_EQ(test, local_read(&ring->rb->wakeup), 1280);
+}
+
 /* Else nobody would wake for what is lost when it is full in the end. */
 static void first_loss_wakes_while_paused(struct kunit *test)
 {
@@ -926,7 +958,9 @@ static struct kunit_case ring_buffer_cases[] = {
 	KUNIT_CASE_PARAM(watermark_can_be_reached, watermark_gen_params),
 	KUNIT_CASE(wakeup_comes_beyond_the_watermark),
 	KUNIT_CASE(nested_writer_wakes_with_the_outermost),
+	KUNIT_CASE(wakeup_beyond_the_head_stays_where_it_is),
 	KUNIT_CASE(first_loss_wakes),
+	KUNIT_CASE(nested_first_loss_wakes_with_the_outermost),
 	KUNIT_CASE(first_loss_wakes_while_paused),
 	KUNIT_CASE(page_of_an_offset_is_the_one_it_names),
 	{}
