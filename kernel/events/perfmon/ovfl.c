@@ -12,7 +12,8 @@
  *    another period, pfm_step() tells the PMU;
  *  - monitoring is masked, or the set switched: it stops the counters of the
  *    set, so that their values are those of this moment. pfm_step(), which runs
- *    soon after, does the rest.
+ *    soon after, does the rest. If the overflow comes while the target is being
+ *    taken off its CPU, and another one has it before that, they count until then.
  *
  * The state that handlers and pfm_step() share is only used on the CPU where the
  * target runs, or anywhere while it does not run. So one can interrupt the other
@@ -528,9 +529,9 @@ static void pfm_reg_late(struct pfm_context *ctx, struct pfm_reg *reg)
 
 	if (!reg->event)
 		return;
-	if (ctx->state == PFM_LOADED && ctx->started && pfm_wrapped_late(reg)) {
-		/* Of another set: it was just left when its overflow came. */
-		if (reg->set != ctx->active ||
+	if (ctx->state == PFM_LOADED && pfm_wrapped_late(reg)) {
+		/* It was just stopped, or its set left, when its overflow came. */
+		if (!ctx->started || reg->set != ctx->active ||
 		    ctx->pend & (BIT(PFM_PEND_MASK) | BIT(PFM_PEND_SWITCH)))
 			pfm_take_more(ctx, reg);
 		else
