@@ -43,9 +43,6 @@ compare: tree	## tests of the defects that the series mends, base beside series
 models:		## models of what takes no lock, each explored whole by spin
 	@$(H)/models/run
 
-models:		## models of what takes no lock, each explored whole by spin
-	@$(H)/models/run
-
 perf-record: tree	## the base's perf records from what the series changes, x86_64
 	@$(H)/qemu/perf-test record
 
