@@ -4,7 +4,7 @@
 # two bring everything that they need; later runs do what has changed.
 
 H := harness
-export KERNEL FORCE TEST TOPIC
+export KERNEL FORCE TEST TOPIC FLAVOUR CONFIG RELEASE
 
 help:		## this list
 	@echo 'make VERB [ARCH=x86_64|ppc64le] [KERNEL=directory or tarball of 6.12.y]'
@@ -64,6 +64,12 @@ save:		## commits of build/linux go back to patches/ and overlay
 series: tree	## mails for `git am` in build/series, one directory for each topic
 	@$(H)/export
 
+deb: tree	## Debian packages in build/deb, FLAVOUR=amd64|cloud-amd64|ppc64el CONFIG=FILE|running
+	@$(H)/deb
+
+deb-check:	## install them on Debian 12 and 13 in QEMU, use and remove them
+	@$(H)/deb-check
+
 deps:		## packages, emulator, busybox
 	@$(H)/deps
 
@@ -73,5 +79,5 @@ qemu-pmu: deps	## QEMU whose x86_64 has a PMU, kept in the user's cache
 clean:		## remove build/
 	rm -rf build
 
-.PHONY: help run check kunit selftest shell bench check-debug check-race check-64k compare models perf-record build lint \
+.PHONY: help run check kunit selftest shell bench check-debug check-race check-64k compare models perf-record build deb deb-check lint \
 	bisect tree save series deps qemu-pmu clean

@@ -5,6 +5,8 @@
 #define _GNU_SOURCE
 
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "../kselftest_harness.h"
 #include "perfmon_helpers.h"
@@ -737,7 +739,7 @@ TEST(fork_does_not_inherit)
 
 static void child_execs(struct shared *shared)
 {
-	char *const argv[] = { "/bin/busybox", "true", NULL };
+	char *const argv[] = { "/bin/true", NULL };
 
 	raise(SIGSTOP);
 	execv(argv[0], argv);
@@ -751,8 +753,8 @@ TEST(exec_keeps_the_context_and_it_counts_on)
 	__u64 faults;
 	pid_t pid;
 
-	if (access("/bin/busybox", X_OK))
-		SKIP(return, "no /bin/busybox to execute");
+	if (access("/bin/true", X_OK))
+		SKIP(return, "no /bin/true to execute");
 	fd = open_faults(0);
 	ASSERT_LE(0, fd);
 	pid = child_traced(child_execs, shared);
@@ -810,16 +812,26 @@ static int exec_setuid(const char *path)
 	return ret;
 }
 
+/* A program that does no harm while it belongs to root for all */
 TEST(setuid_exec_ends_the_context)
 {
-	const char *path = "/tmp/sleep";
+	char directory[] = "/tmp/perfmonXXXXXX", path[64], command[128];
+	struct statvfs vfs;
 	int ret;
 
-	if (access("/bin/busybox", X_OK))
-		SKIP(return, "no /bin/busybox to execute");
-	ASSERT_EQ(0, system("cp /bin/busybox /tmp/sleep && chmod 4755 /tmp/sleep"));
-	ret = AS_NOBODY(exec_setuid(path));
+	if (access("/bin/sleep", X_OK))
+		SKIP(return, "no /bin/sleep to execute");
+	if (!statvfs("/tmp", &vfs) && (vfs.f_flag & ST_NOSUID))
+		SKIP(return, "/tmp is mounted with nosuid");
+	ASSERT_NE(NULL, mkdtemp(directory));
+	ASSERT_EQ(0, chmod(directory, 0711));
+	snprintf(path, sizeof(path), "%s/sleep", directory);
+	snprintf(command, sizeof(command), "cp -L /bin/sleep %s && chmod 4755 %s", path, path);
+	ret = system(command);
+	if (!ret)
+		ret = AS_NOBODY(exec_setuid(path));
 	unlink(path);
+	rmdir(directory);
 	EXPECT_EQ(0, ret);
 }
 
