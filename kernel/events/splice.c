@@ -59,27 +59,20 @@ static void put_splice(struct perf_splice *splice)
 /* Whether @page, which only the caller refers to, is kept. */
 static bool keep_spare(struct perf_splice *splice, struct page *page)
 {
-	bool keep;
+	guard(spinlock)(&splice->spare_lock);
 
-	spin_lock_bh(&splice->spare_lock);
-	keep = splice->nr_spares < splice->max_spares;
-	if (keep)
-		splice->spares[splice->nr_spares++] = page;
-	spin_unlock_bh(&splice->spare_lock);
+	if (splice->nr_spares >= splice->max_spares)
+		return false;
 
-	return keep;
+	splice->spares[splice->nr_spares++] = page;
+	return true;
 }
 
 static struct page *take_spare(struct perf_splice *splice)
 {
-	struct page *page = NULL;
+	guard(spinlock)(&splice->spare_lock);
 
-	spin_lock_bh(&splice->spare_lock);
-	if (splice->nr_spares)
-		page = splice->spares[--splice->nr_spares];
-	spin_unlock_bh(&splice->spare_lock);
-
-	return page;
+	return splice->nr_spares ? splice->spares[--splice->nr_spares] : NULL;
 }
 
 /*
@@ -132,35 +125,33 @@ static bool pipe_has_room(struct pipe_inode_info *pipe)
 	return !pipe_full(pipe->head, pipe->tail, pipe->max_usage);
 }
 
-/* Up to @len bytes of one page, as far as @head. The bytes, or -ENOMEM. */
-static ssize_t take_some(struct perf_buffer *rb, struct pipe_inode_info *pipe,
-			 unsigned long head, size_t len)
+/*
+ * Up to @len bytes of one page to the pipe, which has room, and whose mutex keeps its
+ * readers from the page until the caller has counted it in perf_splice::refcount.
+ * The bytes, or -ENOMEM.
+ */
+static ssize_t take_some(struct perf_buffer *rb, struct pipe_inode_info *pipe, size_t len)
 {
 	struct perf_splice *splice = rb->splice;
-	struct pipe_buffer buf = {
-		.ops		= &splice_buf_ops,
-		.private	= (unsigned long)splice,
-	};
 	unsigned long tail = splice->tail;
 	unsigned int offset = offset_in_page(tail);
 	struct page *page;
 	void **slot;
 
-	slot = &rb->data_pages[(tail >> PAGE_SHIFT) & (rb->nr_pages - 1)];
-	len = min3(len, (size_t)(head - tail), (size_t)(PAGE_SIZE - offset));
-
 	page = new_page(rb);
 	if (!page)
 		return -ENOMEM;
 
+	slot = &rb->data_pages[(tail >> PAGE_SHIFT) & (rb->nr_pages - 1)];
+	len = min_t(size_t, len, PAGE_SIZE - offset);
 	if (len == PAGE_SIZE) {
-		buf.page = virt_to_page(*slot);
+		void *given = *slot;
+
 		WRITE_ONCE(*slot, page_address(page));
+		page = virt_to_page(given);
 	} else {
-		buf.page = page;
 		memcpy(page_address(page), *slot + offset, len);
 	}
-	buf.len = len;
 
 	/*
 	 * Pairs with the acquire in rb_tail(): a writer who goes on to here finds
@@ -168,8 +159,13 @@ static ssize_t take_some(struct perf_buffer *rb, struct pipe_inode_info *pipe,
 	 */
 	smp_store_release(&splice->tail, tail + len);
 
-	refcount_inc(&splice->refcount);
-	return add_to_pipe(pipe, &buf);
+	pipe->bufs[pipe->head++ & (pipe->ring_size - 1)] = (struct pipe_buffer) {
+		.page		= page,
+		.len		= len,
+		.ops		= &splice_buf_ops,
+		.private	= (unsigned long)splice,
+	};
+	return len;
 }
 
 /**
@@ -188,20 +184,27 @@ ssize_t perf_splice_take(struct perf_buffer *rb, struct pipe_inode_info *pipe,
 			 size_t len)
 {
 	struct perf_splice *splice = rb->splice;
+	unsigned int nr_pages = 0;
 	unsigned long head;
 	size_t done = 0;
-	ssize_t ret;
+	ssize_t ret = 0;
 
 	guard(mutex)(&splice->lock);
 
 	/* Pairs with smp_wmb() (B) in perf_output_put_handle(): the records are there. */
 	head = smp_load_acquire(&rb->published);
-	while (done < len && splice->tail != head && pipe_has_room(pipe)) {
-		ret = take_some(rb, pipe, head, len - done);
+	len = min_t(size_t, len, head - splice->tail);
+	while (done < len && pipe_has_room(pipe)) {
+		ret = take_some(rb, pipe, len - done);
 		if (ret < 0)
-			return done ?: ret;
+			break;
 		done += ret;
+		nr_pages++;
 	}
+	if (!nr_pages)
+		return ret;
+
+	refcount_add(nr_pages, &splice->refcount);
 	return done;
 }
 
@@ -457,19 +460,27 @@ int perf_splice_init(struct perf_buffer *rb, struct perf_event *owner)
 	return 0;
 }
 
-/* The buffer is about to be freed. Its pages in pipes go on without it. */
-void __perf_splice_free(struct perf_buffer *rb)
+/**
+ * perf_splice_free_spares - Free what waits to be written to again, and keep no more
+ * @splice:	of a buffer that nobody reads any more
+ *
+ * Context: Process.
+ */
+void perf_splice_free_spares(struct perf_splice *splice)
 {
-	struct perf_splice *splice = rb->splice;
 	struct page *page;
 
-	spin_lock_bh(&splice->spare_lock);
-	splice->max_spares = 0;
-	spin_unlock_bh(&splice->spare_lock);
+	scoped_guard(spinlock, &splice->spare_lock)
+		splice->max_spares = 0;
 
 	while ((page = take_spare(splice)))
 		__free_page(page);
-	put_splice(splice);
+}
+
+/* The buffer is about to be freed. Its pages in pipes go on without it. */
+void __perf_splice_free(struct perf_buffer *rb)
+{
+	put_splice(rb->splice);
 }
 
 static struct perf_buffer *new_buffer(struct perf_event *event, unsigned long nr_pages,
@@ -605,6 +616,7 @@ void __perf_splice_release(struct perf_event *event)
 		ring_buffer_attach(event, NULL);
 	}
 
+	perf_splice_free_spares(rb->splice);
 	if (atomic_dec_and_test(&rb->mmap_count))
 		rb_detach_all(rb);
 	ring_buffer_put(rb);

@@ -23,8 +23,8 @@ struct pipe_inode_info;
  * @node:	where its pages are
  * @lock:	of readers
  * @refcount:	one of the buffer, and one for each page in a pipe
- * @spare_lock:	protects the following
- * @max_spares:	how many pages @spares takes, 0 when the buffer is gone
+ * @spare_lock:	protects the following, in process context
+ * @max_spares:	how many pages @spares takes, 0 when @owner is NULL
  * @nr_spares:	how many it has
  * @spares:	pages with records of this buffer that nobody else refers to
  */
@@ -52,6 +52,7 @@ void __perf_splice_free(struct perf_buffer *rb);
 int perf_splice_init(struct perf_buffer *rb, struct perf_event *owner);
 ssize_t perf_splice_take(struct perf_buffer *rb, struct pipe_inode_info *pipe,
 			 size_t len);
+void perf_splice_free_spares(struct perf_splice *splice);
 bool perf_splice_at_end(struct perf_buffer *rb);
 
 static __always_inline struct perf_splice *rb_splice(struct perf_buffer *rb)

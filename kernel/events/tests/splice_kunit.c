@@ -43,8 +43,10 @@ static void drop_buffer(struct splice_test *splice)
 {
 	irq_work_sync(&splice->event.pending_irq);
 	RCU_INIT_POINTER(splice->event.rb, NULL);
-	if (splice->rb)
+	if (splice->rb) {
+		perf_splice_free_spares(splice->rb->splice);
 		rb_free(splice->rb);
+	}
 	splice->rb = NULL;
 }
 
@@ -476,6 +478,22 @@ static void spares_are_as_many_as_were_charged(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, splice->rb->splice->nr_spares, NR_PAGES / 4);
 }
 
+static void nothing_comes_back_without_a_reader(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	struct perf_splice *state = splice->rb->splice;
+
+	write_all(splice, WORD);
+	KUNIT_ASSERT_EQ(test, take(splice, PAGE_SIZE), PAGE_SIZE);
+	KUNIT_EXPECT_TRUE(test, empty_pipe(splice));
+	KUNIT_ASSERT_EQ(test, take(splice, PAGE_SIZE - WORD), PAGE_SIZE - WORD);
+	KUNIT_ASSERT_EQ(test, take(splice, WORD), WORD);
+	perf_splice_free_spares(state);
+	KUNIT_EXPECT_EQ(test, state->nr_spares, 0);
+	KUNIT_EXPECT_TRUE(test, empty_pipe(splice));
+	KUNIT_EXPECT_EQ(test, state->nr_spares, 0);
+}
+
 static void pages_outlive_the_buffer(struct kunit *test)
 {
 	struct splice_test *splice = test->priv;
@@ -584,6 +602,7 @@ static struct kunit_case splice_cases[] = {
 	KUNIT_CASE(page_that_somebody_has_never_comes_back),
 	KUNIT_CASE(page_of_two_pipes_comes_back_from_the_last),
 	KUNIT_CASE(spares_are_as_many_as_were_charged),
+	KUNIT_CASE(nothing_comes_back_without_a_reader),
 	KUNIT_CASE(pages_outlive_the_buffer),
 	KUNIT_CASE(poll_goes_by_the_last_wakeup),
 	KUNIT_CASE(end_is_when_nobody_can_write),
