@@ -46,6 +46,9 @@ models:		## models of what takes no lock, each explored whole by spin
 perf-record: tree	## the base's perf records from what the series changes, x86_64
 	@$(H)/qemu/perf-test record
 
+perf-test: tree	## all of `perf test` by the base's perf and by that of the series, x86_64
+	@$(H)/qemu/perf-test compare
+
 build: tree	## build/ARCH/kernel, both without ARCH=
 	@for arch in $(or $(ARCH),x86_64 ppc64le); do $(H)/build $$arch || exit; done
 

@@ -2,6 +2,9 @@
 # perf stat and record: what they say when an event cannot have a gate
 # SPDX-License-Identifier: GPL-2.0
 
+# Variables of lib/gate.sh, which the build does not follow
+# shellcheck disable=SC2154
+
 # shellcheck source=lib/gate.sh
 . "$(dirname "$0")"/lib/gate.sh
 
@@ -64,6 +67,9 @@ refuses "both kinds of options" '--inside goes without --gate-on and --gate-off'
 	perf stat --inside main --gate-on page-faults -- $never
 refuses "an unknown function" "--inside: no function nosuch in $perf. If it is one of a library, say so: LIBRARY:nosuch" \
 	perf stat --inside "$perf:nosuch" -e page-faults -- $never
+# That of perf script, and that of perf timechart
+refuses "a function at several places" "--inside: process_comm_event is at [0-9]* places of $perf" \
+	perf stat --inside "$perf:process_comm_event" -e page-faults -- $never
 refuses "no function at all" "--inside: main+4 is not the name of a function" \
 	perf stat --inside "$perf:main+4" -e page-faults -- $never
 refuses "an unknown program" "--inside: no program nosuch" \
