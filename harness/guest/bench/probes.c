@@ -130,6 +130,71 @@ static void gated_uprobe(struct cost counting)
 	gate_at_probe(&attr, &op, base, counting);
 }
 
+/* The events of both ends of probed(). */
+static bool function_open(int fd[2])
+{
+	struct perf_event_attr attr;
+	int i;
+
+	if (!uprobe_attr(&attr))
+		return false;
+	attr.sample_period = 0;
+	for (i = 0; i < 2; i++) {
+		struct perf_event_attr copy = attr;
+
+		copy.config = i;
+		fd[i] = perf_open(&copy, -1);
+		if (fd[i] < 0)
+			report_wrong("uprobe: %s", strerror(errno));
+	}
+	return true;
+}
+
+static void function_close(int fd[2])
+{
+	close(fd[0]);
+	close(fd[1]);
+}
+
+/* G9: what `perf stat --inside` does, two events that a function opens and closes. */
+static void inside_function(const struct op *op, struct cost base, double counted)
+{
+	const char *operation = "a function, gates of 2 software events at entry and return";
+	int fd[2], target[2], i;
+	bool linked = true;
+
+	if (!function_open(fd))
+		return;
+	for (i = 0; i < 2; i++) {
+		target[i] = perf_software(i ? PERF_COUNT_SW_CONTEXT_SWITCHES :
+					  PERF_COUNT_SW_PAGE_FAULTS);
+		linked = linked && !ioctl(fd[0], PERF_EVENT_IOC_SET_STARTER, target[i]) &&
+			 !ioctl(fd[1], PERF_EVENT_IOC_SET_STOPPER, target[i]);
+	}
+	if (linked)
+		report_limit("G9", minus(measure(op), base), counted * 1.15, "%s", operation);
+	else
+		report_absent("G9", errno, "%s", operation);
+	for (i = 0; i < 2; i++)
+		close(target[i]);
+	function_close(fd);
+}
+
+static void functions(void)
+{
+	const struct op op = { .run = probed_run, .rounds = 100 };
+	struct cost base = measure(&op), counted;
+	int fd[2];
+
+	if (!function_open(fd))
+		return;
+	counted = minus(measure(&op), base);
+	report("ref", counted, "a function, entry and return counted");
+	bpf_function(&op, base, fd[0], fd[1]);
+	function_close(fd);
+	inside_function(&op, base, counted.insn);
+}
+
 static void kprobe(long type, bool at_return, bool sample, const char *operation)
 {
 	const struct op op = { .run = getppid_run };
@@ -165,4 +230,5 @@ void bench_probes(void)
 	kprobes();
 	/* Last: the kernel keeps its code for gates switched on for a while after. */
 	gated_uprobe(counting);
+	functions();
 }
