@@ -323,30 +323,35 @@ static void edges(const char *class, struct cost base, bool hardware)
  * @base:	what that costs without probes
  * @entry:	event of the probe at its entry, keeps its program until it is closed
  * @ret:	event of that at its return
+ *
+ * Return: the cost of a call.
  */
-void bpf_function(const struct op *op, struct cost base, int entry, int ret)
+struct cost bpf_function(const struct op *op, struct cost base, int entry, int ret)
 {
-	int start, stop, i;
+	struct cost cost = {};
 	struct group group;
+	int start, stop, i;
 
 	if (!maps_create())
-		return;
+		return cost;
 	start = load_edge(BPF_PROG_TYPE_KPROBE, false, 2);
 	stop = load_edge(BPF_PROG_TYPE_KPROBE, true, 2);
 	if (group_open(&group, COUNTERS, false, 0, false)) {
 		for (i = 0; i < COUNTERS; i++)
 			map_set(maps.counters, &i, &group.fd[i]);
 		if (ioctl(entry, PERF_EVENT_IOC_SET_BPF, start) ||
-		    ioctl(ret, PERF_EVENT_IOC_SET_BPF, stop))
+		    ioctl(ret, PERF_EVENT_IOC_SET_BPF, stop)) {
 			report_wrong("BPF at uprobes: %s", strerror(errno));
-		else
-			report("ref", minus(measure(op), base),
-			       "a function, BPF reads 2 counters at entry and return");
+		} else {
+			cost = minus(measure(op), base);
+			report("ref", cost, "a function, BPF reads 2 counters at entry and return");
+		}
 		group_close(&group);
 	}
 	close(start);
 	close(stop);
 	maps_close();
+	return cost;
 }
 
 /**
