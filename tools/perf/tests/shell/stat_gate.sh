@@ -118,6 +118,29 @@ kill $pid
 	[ "$(count page-faults:u)" -gt $((($(count gate_count) - 1) * pages - 1)) ]
 gate_say "a running process" $? "$(cat "$tmp/out")"
 
+# A perf that is killed in a window leaves no probe and no gate behind.
+perf stat --inside "$perf:gate_inside" -e page-faults:u -- sh -c "echo \$\$ >$tmp/pid; exec $work 1000000 $pages" \
+	>/dev/null 2>&1 &
+pid=$!
+while [ ! -s "$tmp/pid" ]; do sleep 0.1; done
+sleep 0.3
+kill -KILL $pid
+wait $pid 2>/dev/null
+stat --inside gate_inside -e page-faults:u -- $work $calls $pages
+kill "$(cat "$tmp/pid")"
+is "beside one whose perf was killed" page-faults:u $((inside + 1))
+is "beside one whose perf was killed" gate_count $calls
+
+# More than a trigger can have targets
+events=page-faults:u
+for _ in 1 2 3 4 5 6 7; do
+	events=$events,$events
+done
+events=$(echo "$events" | cut -d, -f1-70)
+stat --inside gate_inside -e "$events" -- $work $calls $pages
+is "70 events" page-faults:u $((70 * (inside + 1)))
+is "70 events" gate_count $calls
+
 stat -a --inside syscalls:munmap -e page-faults:u -- $work $calls $pages
 [ "$(count gate_count)" -ge $((3 * calls)) ]
 gate_say "all CPUs" $? "$(cat "$tmp/out")"

@@ -5,8 +5,10 @@
  * perf test -w gate [CALLS [PAGES [DEPTH [THREADS]]]]
  *
  * gate_inside() and gate_outside() are called in turns, CALLS times each, and touch PAGES
- * new pages. The first calls itself until there are DEPTH of it. With THREADS, so many
- * threads do it, each of which moves to another CPU in the middle of gate_inside().
+ * new pages. The first is called through a pointer every other time, which is another
+ * entry of it on some processors, and calls itself until there are DEPTH of it. With
+ * THREADS, so many threads do it, each of which moves to another CPU in the middle of
+ * gate_inside().
  */
 #include <pthread.h>
 #include <sched.h>
@@ -20,6 +22,7 @@
 noinline void gate_inside(int depth);
 noinline void gate_outside(void);
 
+static void (*volatile by_pointer)(int depth) = gate_inside;
 static int nr_calls = 1000, nr_pages = 16, max_depth = 1, nr_threads;
 
 static void touch(int pages)
@@ -69,7 +72,10 @@ static void *run(void *unused __maybe_unused)
 	int i;
 
 	for (i = 0; i < nr_calls; i++) {
-		gate_inside(max_depth);
+		if (i % 2)
+			by_pointer(max_depth);
+		else
+			gate_inside(max_depth);
 		gate_outside();
 	}
 	return NULL;
