@@ -295,6 +295,52 @@ static void window_that_collapses_counts_once_and_holds_nothing(struct kunit *te
 	KUNIT_EXPECT_TRUE(test, perf_gate_closed(pair->target));
 }
 
+struct firing {
+	struct pair	*pair;
+	bool		open;
+};
+
+static void fire_in_motion(void *data)
+{
+	struct firing *firing = data;
+
+	fire(firing->pair, PERF_GATE_STARTER);
+	firing->open = firing->pair->target->gate->acct[0].open;
+}
+
+/* What a tracepoint in a PMU driver does, or an NMI while events are scheduled. */
+static void firing_while_events_are_in_motion_is_deferred(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+	struct perf_gate *gate = pair->target->gate;
+	struct firing firing = { .pair = pair };
+	unsigned long flags;
+
+	local_irq_save(flags);
+	__perf_gate_call_held(fire_in_motion, &firing);
+	local_irq_restore(flags);
+
+	KUNIT_EXPECT_FALSE(test, firing.open);
+	irq_work_sync(&gate->work);
+	KUNIT_EXPECT_TRUE(test, gate->acct[0].open);
+	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 1);
+}
+
+static void firing_in_motion_is_latched_while_the_target_is_off(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+	struct firing firing = { .pair = pair };
+	unsigned long flags;
+
+	perf_event_disable(pair->target);
+	local_irq_save(flags);
+	__perf_gate_call_held(fire_in_motion, &firing);
+	local_irq_restore(flags);
+	perf_event_enable(pair->target);
+
+	KUNIT_EXPECT_TRUE(test, pair->target->gate->acct[0].open);
+}
+
 static void closed_trigger_does_not_fire(struct kunit *test)
 {
 	struct pair *pair = test->priv;
@@ -404,6 +450,27 @@ static void firing_with_interrupts_off_is_deferred_not_lost(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, closed);
 	irq_work_sync(&gate->work);
 	KUNIT_EXPECT_TRUE(test, gate->acct[0].open);
+}
+
+/* The target has gone to another CPU before the interrupt comes that was to settle it. */
+static void deferred_work_follows_the_target(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+	struct perf_gate *gate = pair->target->gate;
+	unsigned int here = raw_smp_processor_id(), there;
+
+	there = cpumask_any_but(cpu_online_mask, here);
+	if (there >= nr_cpu_ids)
+		kunit_skip(test, "one CPU");
+
+	fire(pair, PERF_GATE_STARTER);
+	KUNIT_EXPECT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(there)), 0);
+	atomic_set(&gate->depth, 0);
+	irq_work_queue(&gate->work);
+	while (READ_ONCE(gate->acct[0].open) || irq_work_is_busy(&gate->work))
+		cpu_relax();
+	KUNIT_EXPECT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(here)), 0);
+	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 1);
 }
 
 static void stopped_clock_settles_before_it_starts(struct kunit *test)
@@ -565,6 +632,8 @@ static struct kunit_case fire_cases[] = {
 	KUNIT_CASE(open_on_open_is_no_opening),
 	KUNIT_CASE(firing_inside_of_a_settle_is_not_lost),
 	KUNIT_CASE(window_that_collapses_counts_once_and_holds_nothing),
+	KUNIT_CASE(firing_while_events_are_in_motion_is_deferred),
+	KUNIT_CASE(firing_in_motion_is_latched_while_the_target_is_off),
 	KUNIT_CASE(closed_trigger_does_not_fire),
 	KUNIT_CASE(disabled_trigger_does_not_fire),
 	KUNIT_CASE(firing_is_latched_while_the_target_is_off),
@@ -583,6 +652,7 @@ static struct kunit_suite fire_suite = {
 
 static struct kunit_case clock_cases[] = {
 	KUNIT_CASE(firing_with_interrupts_off_is_deferred_not_lost),
+	KUNIT_CASE(deferred_work_follows_the_target),
 	KUNIT_CASE(stopped_clock_settles_before_it_starts),
 	KUNIT_CASE(firing_with_interrupts_on_acts_at_once),
 	{}

@@ -70,6 +70,56 @@ TEST(unknown_pmu_is_no_device)
 	EXPECT_EQ(-ENODEV, pfm_create(&ctx, NULL, NULL, 0));
 }
 
+static int read_number(const char *dir, const char *name, unsigned long long *value)
+{
+	char path[PATH_MAX], text[64], *end;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	if (read_file(path, text, sizeof(text)))
+		return -1;
+	*value = strtoull(text, &end, 0);
+	return end != text && *end == '\n' ? 0 : -1;
+}
+
+/* Each is named after its number. What is always set in a control register is reserved. */
+TEST(registers_of_the_processor_are_described)
+{
+	unsigned long long width, reset, reserved;
+	char text[64], want[64], path[PATH_MAX];
+	unsigned int num;
+	glob_t dirs;
+	size_t i;
+	char kind;
+
+	ASSERT_EQ(0, read_file("/sys/kernel/perfmon/pmu_desc/model", text, sizeof(text)));
+	EXPECT_LT(1, strlen(text));
+	if (glob("/sys/kernel/perfmon/pmu_desc/pm*", 0, NULL, &dirs))
+		SKIP(return, "the processor has no PMU");
+
+	for (i = 0; i < dirs.gl_pathc; i++) {
+		const char *dir = dirs.gl_pathv[i];
+
+		ASSERT_EQ(2, sscanf(strrchr(dir, '/'), "/pm%c%u", &kind, &num));
+		snprintf(path, sizeof(path), "%s/name", dir);
+		ASSERT_EQ(0, read_file(path, text, sizeof(text)));
+		snprintf(want, sizeof(want), "PM%c%u\n", kind == 'c' ? 'C' : 'D', num);
+		EXPECT_STREQ(want, text);
+
+		ASSERT_EQ(0, read_number(dir, "width", &width));
+		ASSERT_EQ(0, read_number(dir, "dfl_val", &reset));
+		ASSERT_EQ(0, read_number(dir, "rsvd_msk", &reserved));
+		EXPECT_LE(1, width);
+		EXPECT_GE(64, width);
+		if (kind == 'c') {
+			EXPECT_EQ(64, width);
+			EXPECT_EQ(0, reset & ~reserved);
+		} else {
+			EXPECT_EQ(0, reset | reserved);
+		}
+	}
+	globfree(&dirs);
+}
+
 static bool type_is_told(unsigned int type)
 {
 	bool told = false;
