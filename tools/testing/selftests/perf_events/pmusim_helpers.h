@@ -381,22 +381,29 @@ static inline int swap_number(const char *path, int value)
 	return fclose(file) ? -1 : old;
 }
 
-/* Set how many samples a second are not too many. Returns what it was, 0 if it failed. */
+#define SIM_TIME_PERCENT	"/proc/sys/kernel/perf_cpu_time_max_percent"
+
+/*
+ * Set how many samples a second are not too many. Returns what it was, 0 if it failed.
+ * Without a limit of time the rate cannot be set. With one the kernel lowers it when it
+ * takes a stall of the machine for a long interrupt.
+ */
 static inline unsigned int max_sample_rate(unsigned int rate)
 {
-	static const char percent[] = "/proc/sys/kernel/perf_cpu_time_max_percent";
-	int limit, old;
+	int old;
 
-	/* Without a limit of time the rate cannot be set. */
-	limit = swap_number(percent, 25);
+	swap_number(SIM_TIME_PERCENT, 25);
 	old = swap_number("/proc/sys/kernel/perf_event_max_sample_rate", rate);
-	if (limit >= 0)
-		swap_number(percent, limit);
+	swap_number(SIM_TIME_PERCENT, 0);
 	return old < 0 ? 0 : old;
 }
 
-/* Tests that were here before may have left a rate that throttles what is exact. */
+/*
+ * Tests that were here before may have left a rate that throttles what is exact, and a
+ * limit of time.
+ */
 static unsigned int sim_old_rate;
+static int sim_old_percent = -1;
 
 /* Settings that tests change, back to what they were. */
 static inline void sim_defaults(void)
@@ -410,6 +417,8 @@ static inline void sim_defaults(void)
 	sim_put("pmusim/capabilities", "-no_exclude");
 	if (sim_old_rate)
 		max_sample_rate(sim_old_rate);
+	if (sim_old_percent >= 0)
+		swap_number(SIM_TIME_PERCENT, sim_old_percent);
 }
 
 /* Why a test cannot run, NULL if it can. */
@@ -434,6 +443,8 @@ static inline bool sim_skips(struct __test_metadata *_metadata)
 	if (missing)
 		SKIP(return true, "%s", missing);
 	sim_defaults();
+	if (sim_old_percent < 0)
+		sim_old_percent = swap_number(SIM_TIME_PERCENT, 25);
 	sim_old_rate = max_sample_rate(1000000);
 	/* A test that was killed has left its own. */
 	if (sim_old_rate < 1000)

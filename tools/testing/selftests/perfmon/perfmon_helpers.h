@@ -413,6 +413,19 @@ struct sample_rate {
 	char rate[16];
 };
 
+/*
+ * Without a limit of time the rate cannot be set. With one the kernel may lower it, on a
+ * slow machine to less than what tests do at once.
+ */
+static inline int sample_rate_write(const char *rate, const char *percent)
+{
+	int ret = write_file(SYSCTL_TIME_PERCENT, "25");
+
+	if (!ret)
+		ret = write_file(SYSCTL_SAMPLE_RATE, rate);
+	return ret ? ret : write_file(SYSCTL_TIME_PERCENT, percent);
+}
+
 static inline int sample_rate_set(struct sample_rate *old, const char *rate)
 {
 	int ret;
@@ -420,30 +433,27 @@ static inline int sample_rate_set(struct sample_rate *old, const char *rate)
 	ret = read_file(SYSCTL_TIME_PERCENT, old->percent, sizeof(old->percent));
 	if (!ret)
 		ret = read_file(SYSCTL_SAMPLE_RATE, old->rate, sizeof(old->rate));
-	/* Without a limit of time the rate cannot be set. */
-	if (!ret)
-		ret = write_file(SYSCTL_TIME_PERCENT, "25");
-	return ret ? ret : write_file(SYSCTL_SAMPLE_RATE, rate);
+	return ret ? ret : sample_rate_write(rate, "0");
 }
 
 static inline int sample_rate_restore(const struct sample_rate *old)
 {
-	int ret = write_file(SYSCTL_TIME_PERCENT, "25");
-
-	if (!ret)
-		ret = write_file(SYSCTL_SAMPLE_RATE, old->rate);
-	return ret ? ret : write_file(SYSCTL_TIME_PERCENT, old->percent);
+	return sample_rate_write(old->rate, old->percent);
 }
 
-/*
- * Programs that were here before may have made perf lower the rate, on a slow machine to
- * less than what tests do at once.
- */
+static struct sample_rate rate_of_others;
+static bool rate_is_ours;
+
+/* Programs that were here before may have made perf lower the rate. */
 static inline void __attribute__((constructor)) default_sample_rate(void)
 {
-	struct sample_rate old;
+	rate_is_ours = !sample_rate_set(&rate_of_others, "100000");
+}
 
-	sample_rate_set(&old, "100000");
+static inline void __attribute__((destructor)) former_sample_rate(void)
+{
+	if (rate_is_ours)
+		sample_rate_restore(&rate_of_others);
 }
 
 /* Run @code as another user; the value is its exit status. */
