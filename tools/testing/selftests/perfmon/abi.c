@@ -99,7 +99,11 @@ TEST(registers_of_the_processor_are_described)
 	for (i = 0; i < dirs.gl_pathc; i++) {
 		const char *dir = dirs.gl_pathv[i];
 
-		ASSERT_EQ(2, sscanf(strrchr(dir, '/'), "/pm%c%u", &kind, &num));
+		if (sscanf(strrchr(dir, '/'), "/pm%c%u", &kind, &num) != 2)
+			num = UINT_MAX;
+		ASSERT_NE(UINT_MAX, num) {
+			TH_LOG("%s", dir);
+		}
 		snprintf(path, sizeof(path), "%s/name", dir);
 		ASSERT_EQ(0, read_file(path, text, sizeof(text)));
 		snprintf(want, sizeof(want), "PM%c%u\n", kind == 'c' ? 'C' : 'D', num);
