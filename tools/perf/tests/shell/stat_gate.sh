@@ -59,17 +59,17 @@ is "a group" page-faults:u $((inside + 1))
 is "a group" minor-faults:u $((inside + 1))
 is "a group" gate_count $calls
 
-stat --inside gate_inside -e page-faults:u -- $work $calls $pages 1 4
+stat --inside gate_inside -e page-faults:u -- $work $calls $pages 1 8
 # Several may run into the probe before its page is there.
-over=$(($(count page-faults:u) - 4 * inside))
-[ $over -ge 1 ] && [ $over -le 4 ]
-gate_say "four threads that move in each window: page-faults:u" $? "$(cat "$tmp/out")"
-is "four threads that move in each window" gate_count $((4 * calls))
+over=$(($(count page-faults:u) - 8 * inside))
+[ $over -ge 1 ] && [ $over -le 8 ]
+gate_say "eight threads that move in each window: page-faults:u" $? "$(cat "$tmp/out")"
+is "eight threads that move in each window" gate_count $((8 * calls))
 
-stat --inside "$perf:gate_inside" -e page-faults:u -- \
-	sh -c "$work $calls $pages & $work $calls $pages; wait"
-is "two children" page-faults:u $((2 * (inside + 1)))
-is "two children" gate_count $((2 * calls))
+stat --inside "$perf:gate_inside" -e page-faults:u -- sh -c \
+	"$work $calls $pages & $work $calls $pages & $work $calls $pages & $work $calls $pages; wait"
+is "four children" page-faults:u $((4 * (inside + 1)))
+is "four children" gate_count $((4 * calls))
 
 stat -i --inside "$perf:gate_inside" -e page-faults:u -- sh -c "$work $calls $pages; true"
 is "no inheritance" page-faults:u 0

@@ -398,12 +398,26 @@ static inline unsigned int max_sample_rate(unsigned int rate)
 	return old < 0 ? 0 : old;
 }
 
-/*
- * Tests that were here before may have left a rate that throttles what is exact, and a
- * limit of time.
- */
+/* Tests that were here before may have left a rate that throttles what is exact. */
 static unsigned int sim_old_rate;
-static int sim_old_percent = -1;
+
+static int sim_old_percent;
+static pid_t sim_program;
+
+static inline void __attribute__((constructor)) sim_begin(void)
+{
+	sim_program = getpid();
+	sim_old_percent = swap_number(SIM_TIME_PERCENT, 25);
+	if (sim_old_percent >= 0)
+		swap_number(SIM_TIME_PERCENT, sim_old_percent);
+}
+
+/* Not for what a test has forked. */
+static inline void __attribute__((destructor)) sim_end(void)
+{
+	if (getpid() == sim_program && sim_old_percent >= 0)
+		swap_number(SIM_TIME_PERCENT, sim_old_percent);
+}
 
 /* Settings that tests change, back to what they were. */
 static inline void sim_defaults(void)
@@ -417,8 +431,6 @@ static inline void sim_defaults(void)
 	sim_put("pmusim/capabilities", "-no_exclude");
 	if (sim_old_rate)
 		max_sample_rate(sim_old_rate);
-	if (sim_old_percent >= 0)
-		swap_number(SIM_TIME_PERCENT, sim_old_percent);
 }
 
 /* Why a test cannot run, NULL if it can. */
@@ -443,8 +455,6 @@ static inline bool sim_skips(struct __test_metadata *_metadata)
 	if (missing)
 		SKIP(return true, "%s", missing);
 	sim_defaults();
-	if (sim_old_percent < 0)
-		sim_old_percent = swap_number(SIM_TIME_PERCENT, 25);
 	sim_old_rate = max_sample_rate(1000000);
 	/* A test that was killed has left its own. */
 	if (sim_old_rate < 1000)

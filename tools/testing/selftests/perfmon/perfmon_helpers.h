@@ -442,17 +442,19 @@ static inline int sample_rate_restore(const struct sample_rate *old)
 }
 
 static struct sample_rate rate_of_others;
-static bool rate_is_ours;
+/* The program, not what its tests have forked; 0 if the rate is not ours. */
+static pid_t rate_owner;
 
 /* Programs that were here before may have made perf lower the rate. */
 static inline void __attribute__((constructor)) default_sample_rate(void)
 {
-	rate_is_ours = !sample_rate_set(&rate_of_others, "100000");
+	if (!sample_rate_set(&rate_of_others, "100000"))
+		rate_owner = getpid();
 }
 
 static inline void __attribute__((destructor)) former_sample_rate(void)
 {
-	if (rate_is_ours)
+	if (getpid() == rate_owner)
 		sample_rate_restore(&rate_of_others);
 }
 
