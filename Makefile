@@ -55,7 +55,7 @@ build: tree	## build/ARCH/kernel, both without ARCH=
 lint: tree	## checkpatch, sparse, W=1, kernel-doc, spelling, shellcheck
 	@$(H)/lint
 
-coverage: tree	## lines that KUnit and kselftests reach, by gcov: half an hour
+coverage: tree	## lines that KUnit and kselftests reach, by gcov
 	@$(H)/coverage
 
 bisect: tree	## build each patch of a topic on what it needs, test the last, TOPIC=

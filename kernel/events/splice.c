@@ -159,6 +159,7 @@ static ssize_t take_some(struct perf_buffer *rb, struct pipe_inode_info *pipe, s
 	 */
 	smp_store_release(&splice->tail, tail + len);
 
+	/* As splice_to_pipe() does it: add_to_pipe() looks at the pipe again. */
 	pipe->bufs[pipe->head++ & (pipe->ring_size - 1)] = (struct pipe_buffer) {
 		.page		= page,
 		.len		= len,

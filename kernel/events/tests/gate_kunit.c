@@ -458,6 +458,7 @@ static void deferred_work_follows_the_target(struct kunit *test)
 	struct pair *pair = test->priv;
 	struct perf_gate *gate = pair->target->gate;
 	unsigned int here = raw_smp_processor_id(), there;
+	unsigned long end;
 
 	there = cpumask_any_but(cpu_online_mask, here);
 	if (there >= nr_cpu_ids)
@@ -467,8 +468,11 @@ static void deferred_work_follows_the_target(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(there)), 0);
 	atomic_set(&gate->depth, 0);
 	irq_work_queue(&gate->work);
-	while (READ_ONCE(gate->acct[0].open) || irq_work_is_busy(&gate->work))
+	end = jiffies + 10 * HZ;
+	while (READ_ONCE(gate->acct[0].open) && time_before(jiffies, end))
 		cpu_relax();
+	irq_work_sync(&gate->work);
+	KUNIT_EXPECT_FALSE(test, gate->acct[0].open);
 	KUNIT_EXPECT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(here)), 0);
 	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 1);
 }
