@@ -9,6 +9,7 @@
 
 err=0
 perf=$(readlink -f "$(command -v perf)")
+# shellcheck disable=SC2034 # not each test runs it
 work="$perf test -w gate"
 tmp=$(mktemp -d /tmp/perf_test.gate.XXXXXX) || exit 1
 trap 'rm -rf "$tmp"' EXIT
