@@ -4,7 +4,7 @@
 # two bring everything that they need; later runs do what has changed.
 
 H := harness
-export KERNEL FORCE TEST TOPIC FLAVOUR CONFIG RELEASE
+export KERNEL KERNEL_PORT FORCE TEST TOPIC FLAVOUR CONFIG RELEASE
 
 help:		## this list
 	@echo 'make VERB [ARCH=x86_64|ppc64le] [KERNEL=directory or tarball of 6.12.y]'

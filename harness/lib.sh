@@ -8,14 +8,30 @@
 set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+# KERNEL_PORT=7.3 is the series on another base. Patches and overlay stand in the
+# repository itself, those of a port where harness/port renders them.
+port=${KERNEL_PORT:+$top/ports/$KERNEL_PORT}
+origin=${port:+$top/build/port-${KERNEL_PORT:-}/origin}
+origin=${origin:-$top}
 # harness/bisect builds and tests other commits in a place of its own.
-build=${HARNESS_BUILD:-$top/build}
+build=${HARNESS_BUILD:-$top/build${port:+/port-$KERNEL_PORT}}
 linux=$build/linux
+if [ -n "$port" ]; then
+	[ -f "$port/BASE" ] || {
+		echo "harness: no port to '$KERNEL_PORT', there are: $(cd "$top/ports" && echo *)" >&2
+		exit 1
+	}
+	# Emulators and packages are the same for all.
+	if [ -z "${HARNESS_BUILD:-}" ] && ! [ -e "$build/tools" ]; then
+		mkdir -p "$top/build"/{tools,apt} "$build"
+		ln -sfn ../tools ../apt "$build/"
+	fi
+fi
 ARCHES="x86_64 ppc64le"
 
 # Messages of git, gcc and sort order must not depend on the caller's language.
 export LC_ALL=C.UTF-8
-export top build linux ARCHES
+export top build linux port origin ARCHES
 
 # Directories of the overlay: a file of the repository below one of them is a
 # new file of the kernel tree.
@@ -142,16 +158,16 @@ inside_overlay()
 }
 
 # overlay_files: every new file of the kernel tree that the repository holds.
-# A clone has git's opinion on what belongs there, a tarball has only files.
+# A clone has git's opinion on what belongs there, a tarball and a port have only files.
 overlay_files()
 {
 	local dirs=() dir
 
 	for dir in $overlay_dirs; do
-		[ ! -d "$top/$dir" ] || dirs+=("$dir")
+		[ ! -d "$origin/$dir" ] || dirs+=("$dir")
 	done
 	[ ${#dirs[@]} != 0 ] || return 0
-	cd "$top"
+	cd "$origin"
 	if [ -e .git ]; then
 		git -c safe.directory='*' -c core.quotePath=false ls-files \
 			--cached --others --exclude-standard -- "${dirs[@]}"
@@ -173,13 +189,13 @@ names_in()
 # series_topics: the names in patches/series, in order
 series_topics()
 {
-	names_in "$top/patches/series"
+	names_in "$origin/patches/series"
 }
 
 # topic_patches TOPIC: its patches as TOPIC/NAME, in order
 topic_patches()
 {
-	names_in "$top/patches/$1/series" | sed "s,^,$1/,"
+	names_in "$origin/patches/$1/series" | sed "s,^,$1/,"
 }
 
 # series_patches: those of all topics, one after the other
@@ -195,7 +211,7 @@ series_patches()
 # topic_needs TOPIC: the topics that its cover names
 topic_needs()
 {
-	sed -n 's/^Needs: *//p' "$top/patches/$1/cover.txt" | tr -s ' ' '\n' | sed '/^-*$/d'
+	sed -n 's/^Needs: *//p' "$origin/patches/$1/cover.txt" | tr -s ' ' '\n' | sed '/^-*$/d'
 }
 
 # topic_closure TOPIC: all that it needs, and what those need, in the order of
@@ -220,7 +236,7 @@ overlay_of()
 
 	for topic; do
 		topic_patches "$topic" | while read -r name; do
-			sed -n 's/^Overlay: *//p' "$top/patches/$name"
+			sed -n 's/^Overlay: *//p' "$origin/patches/$name"
 		done
 	done
 }
@@ -234,17 +250,17 @@ series_inputs()
 		kgit rev-parse base
 		series_topics | while read -r name; do
 			echo "$name"
-			cat "$top/patches/$name"/{cover.txt,series} 2>/dev/null || echo missing
+			cat "$origin/patches/$name"/{cover.txt,series} 2>/dev/null || echo missing
 		done
 		series_patches | while read -r name; do
-			cat "$top/patches/$name" 2>/dev/null || echo missing
+			cat "$origin/patches/$name" 2>/dev/null || echo missing
 		done
 		overlay_files | (
-			cd "$top"
+			cd "$origin"
 			xargs -r -d '\n' stat -c '%n %A'
 		)
 		overlay_files | (
-			cd "$top"
+			cd "$origin"
 			xargs -r -d '\n' sha256sum
 		)
 	} | sha256sum | cut -d' ' -f1

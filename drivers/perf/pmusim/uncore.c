@@ -18,8 +18,8 @@ static enum cpuhp_state pmusim_uncore_state;
 static ssize_t cpumask_show(struct device *dev, struct device_attribute *attr,
 			    char *buf)
 {
-	return cpumap_print_to_pagebuf(true, buf,
-				       cpumask_of(READ_ONCE(pmusim_uncore_cpu)));
+	return sysfs_emit(buf, "%*pbl\n",
+			  cpumask_pr_args(cpumask_of(READ_ONCE(pmusim_uncore_cpu))));
 }
 static DEVICE_ATTR_RO(cpumask);
 
