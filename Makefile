@@ -7,7 +7,7 @@ H := harness
 export KERNEL KERNEL_PORT FORCE TEST TOPIC FLAVOUR CONFIG RELEASE
 
 help:		## this list
-	@echo 'make VERB [ARCH=x86_64|ppc64le] [KERNEL=directory or tarball of 6.12.y]'
+	@echo 'make VERB [ARCH=x86_64|ppc64le] [KERNEL=directory or tarball of 6.12.y] [KERNEL_PORT=7.3]'
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
 
 run:		## build, boot and show each feature at work
@@ -27,6 +27,9 @@ shell: tree	## interactive shell in the booted kernel of ARCH
 
 bench: tree	## instruction counts, stock against patched
 	@$(H)/bench
+
+check-all:	## check, and the same on each base in ports/
+	@$(H)/check --all
 
 check-debug:	## the tests under KASAN, lockdep and fault injection
 	@$(H)/check --debug
@@ -85,5 +88,5 @@ qemu-pmu: deps	## QEMU whose x86_64 has a PMU, kept in the user's cache
 clean:		## remove build/
 	rm -rf build
 
-.PHONY: help run check kunit selftest shell bench check-debug check-race check-64k compare models perf-record build deb deb-check lint \
+.PHONY: help run check check-all kunit selftest shell bench check-debug check-race check-64k compare models perf-record build deb deb-check lint \
 	bisect tree save series deps qemu-pmu clean

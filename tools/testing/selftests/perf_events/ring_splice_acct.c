@@ -151,7 +151,7 @@ TEST_F(ring_splice_acct, privilege_lifts_the_limit)
 	EXPECT_EQ(0, try_buffer(1024));
 }
 
-TEST_F(ring_splice_acct, cycles_leave_nothing_charged)
+TEST_F_TIMEOUT(ring_splice_acct, cycles_leave_nothing_charged, 300)
 {
 	int i, nr = self->allowance / charged_pages(8), pipes[2];
 
@@ -311,7 +311,7 @@ static int room_for_all(int limit)
 }
 
 /* A limit that is reached is ENOMEM, and what has not left is still there. */
-TEST_F(ring_splice_acct, memory_cgroup_refuses_and_loses_nothing)
+TEST_F_TIMEOUT(ring_splice_acct, memory_cgroup_refuses_and_loses_nothing, 300)
 {
 	const size_t nr = 256, room = 32;
 	struct perf_event_attr attr = fault_attr();

@@ -91,7 +91,7 @@ TEST_F(ring_splice_read, stream_is_that_of_a_mapped_buffer)
 	close(mapped);
 }
 
-TEST_F(ring_splice_read, any_length_gives_the_same_stream)
+TEST_F_TIMEOUT(ring_splice_read, any_length_gives_the_same_stream, 300)
 {
 	const size_t lens[] = { 1, 7, 8, 24, 1000, page_size() - 1, page_size(),
 				page_size() + 1, 3 * page_size(), MIB };
@@ -149,7 +149,7 @@ TEST_F(ring_splice_read, lengths_mix)
  * The reader has some bytes of a page, the writer fills the buffer up to there, in that
  * very page, and only then the reader goes on.
  */
-TEST_F(ring_splice_read, page_that_is_partly_read_stays)
+TEST_F_TIMEOUT(ring_splice_read, page_that_is_partly_read_stays, 300)
 {
 	unsigned int faults = samples_to_fill(NR_PAGES), lap;
 	ssize_t ret;
@@ -178,7 +178,7 @@ TEST_F(ring_splice_read, page_that_is_partly_read_stays)
 	EXPECT_FALSE(self->sum.bad);
 }
 
-TEST_F(ring_splice_read, short_return_ends_with_a_record)
+TEST_F_TIMEOUT(ring_splice_read, short_return_ends_with_a_record, 300)
 {
 	unsigned int i;
 
@@ -270,7 +270,7 @@ static int go_round(int fd, unsigned int laps)
 	return ret;
 }
 
-TEST_F(ring_splice_read, bytes_in_a_pipe_never_change)
+TEST_F_TIMEOUT(ring_splice_read, bytes_in_a_pipe_never_change, 300)
 {
 	unsigned int faults = samples_to_fill(NR_PAGES);
 	size_t len = faults * SAMPLE_SIZE;
@@ -293,7 +293,7 @@ TEST_F(ring_splice_read, bytes_in_a_pipe_never_change)
 }
 
 /* The socket has the pages themselves, while the pipe has let go of them. */
-TEST_F(ring_splice_read, bytes_in_a_socket_never_change)
+TEST_F_TIMEOUT(ring_splice_read, bytes_in_a_socket_never_change, 300)
 {
 	unsigned int faults = 4 * samples_in(page_size());
 	size_t len = faults * SAMPLE_SIZE, done, sent = MIB;
@@ -417,7 +417,7 @@ static int open_of_child(struct child *child, struct perf_event_attr *attr, size
 	return fd;
 }
 
-TEST_F(ring_splice_read, writer_on_another_cpu_is_read_whole)
+TEST_F_TIMEOUT(ring_splice_read, writer_on_another_cpu_is_read_whole, 300)
 {
 	size_t lens[] = { MIB, 1000, page_size(), 3 * page_size() + 40 };
 	unsigned int i = 0;
@@ -470,7 +470,7 @@ static void *run_reader(void *arg)
 	return NULL;
 }
 
-TEST_F(ring_splice_read, two_readers_share_the_stream)
+TEST_F_TIMEOUT(ring_splice_read, two_readers_share_the_stream, 300)
 {
 	struct reader readers[2];
 	struct child child;
