@@ -61,7 +61,7 @@ static void read_counts(int fd, __u64 *count, __u64 *lost)
 	*lost = values[1];
 }
 
-TEST_F(ring_splice_read, stream_is_that_of_a_mapped_buffer)
+TEST_F_TIMEOUT(ring_splice_read, stream_is_that_of_a_mapped_buffer, 300)
 {
 	int mapped = event_open(&self->attr), i;
 	struct stream *stream = &self->stream;
@@ -117,7 +117,7 @@ TEST_F_TIMEOUT(ring_splice_read, any_length_gives_the_same_stream, 300)
 }
 
 /* Changing from one to another in each lap: pages are moved, and copied, at any place. */
-TEST_F(ring_splice_read, lengths_mix)
+TEST_F_TIMEOUT(ring_splice_read, lengths_mix, 300)
 {
 	unsigned int seed = 1, faults = 0, i;
 
