@@ -3,8 +3,8 @@
  * Sends the samples of a command to a receiver that stalls, once from a mapped buffer by
  * write(), once by splice() through a pipe, and tells what was lost on the way.
  *
- *	splice				an example: page faults, as many as there can be
- *	splice COMMAND...		the page faults of a command
+ *	splice				an example: 50000 page faults with a part of the stack
+ *	splice COMMAND...		those of a command
  *
  * The receiver sleeps for 10 of each 20 ms. While write() waits for it nobody reads the
  * buffer. splice() goes on as long as the pipe has room, so the pipe adds to the buffer
@@ -31,7 +31,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define NR_PAGES	8
+#define BUFFER_SIZE	(128 << 10)
+#define STACK_SIZE	128
 #define PIPE_SIZE	(1 << 20)
 #define SOCKET_SIZE	(16 << 10)
 
@@ -78,7 +79,7 @@ static pid_t start(char **command, int *go)
 
 static pid_t start_receiver(int from, int other_end)
 {
-	static char bytes[4096];
+	static char bytes[1 << 16];
 	struct timespec begin, now;
 	pid_t pid = fork();
 
@@ -97,7 +98,7 @@ static pid_t start_receiver(int from, int other_end)
 /* From a mapping, by write(). */
 static void write_all(int fd, int to)
 {
-	size_t size = NR_PAGES * page_size;
+	size_t size = BUFFER_SIZE;
 	struct perf_event_mmap_page *page;
 	struct pollfd ready = { .fd = fd, .events = POLLIN };
 	__u64 head, tail = 0;
@@ -125,42 +126,50 @@ static void write_all(int fd, int to)
 	} while (!end);
 }
 
-/* To a pipe, and from there when the receiver has room. */
+/* From the pipe to the receiver, whenever that has room. */
+static pid_t start_mover(const int pipes[2], int to)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	close(pipes[1]);
+	while (splice(pipes[0], NULL, to, NULL, PIPE_SIZE, 0) > 0)
+		;
+	exit(0);
+}
+
+/* Whole pages to a pipe, as long as it has room. */
 static void splice_all(int fd, int to)
 {
 	struct perf_event_buffer buffer = {
 		.size		= sizeof(buffer),
 		.flags		= PERF_BUFFER_F_SPLICE,
-		.data_size	= NR_PAGES * page_size,
+		.data_size	= BUFFER_SIZE,
 	};
-	struct pollfd ready[2] = { { .fd = fd }, { .fd = to } };
-	bool end = false, full = false;
-	ssize_t in, out, held = 0;
+	struct pollfd ready = { .fd = fd, .events = POLLIN };
+	struct pollfd room = { .events = POLLOUT };
 	int pipes[2];
+	ssize_t ret;
+	pid_t mover;
 
 	if (ioctl(fd, PERF_EVENT_IOC_ALLOC_BUFFER, &buffer))
 		err(1, "PERF_EVENT_IOC_ALLOC_BUFFER");
 	if (pipe(pipes) || fcntl(pipes[1], F_SETPIPE_SZ, PIPE_SIZE) < 0)
 		err(1, "pipe");
-	while (!end || held) {
-		in = end ? -1 : splice(fd, NULL, pipes[1], NULL, PIPE_SIZE, SPLICE_F_NONBLOCK);
-		if (in < 0 && !end && errno != EAGAIN)
-			err(1, "splice from the event");
-		end |= !in;
-		full = in < 0 && ready[0].revents;
-		held += in > 0 ? in : 0;
-		out = held ? splice(pipes[0], NULL, to, NULL, held, SPLICE_F_NONBLOCK) : 0;
-		if (out < 0 && errno != EAGAIN)
-			err(1, "splice to the receiver");
-		held -= out > 0 ? out : 0;
-
-		/* A negative descriptor is not looked at, not even for its end. */
-		ready[0].fd = end || (full && held) ? -1 : fd;
-		ready[0].events = POLLIN;
-		ready[1].events = held ? POLLOUT : 0;
-		if (!end || held)
-			poll(ready, 2, -1);
-	}
+	mover = start_mover(pipes, to);
+	room.fd = pipes[1];
+	do {
+		poll(&ready, 1, -1);
+		ret = splice(fd, NULL, pipes[1], NULL, PIPE_SIZE, SPLICE_F_NONBLOCK);
+		if (ret < 0 && errno == EAGAIN)
+			poll(&room, 1, -1);
+		else if (ret < 0)
+			err(1, "splice");
+	} while (ret);
+	close(pipes[1]);
+	waitpid(mover, NULL, 0);
+	close(pipes[0]);
 }
 
 static void record(const char *how, void (*move)(int fd, int to), char **command)
@@ -170,7 +179,10 @@ static void record(const char *how, void (*move)(int fd, int to), char **command
 		.size		= sizeof(attr),
 		.config		= PERF_COUNT_SW_PAGE_FAULTS,
 		.sample_period	= 1,
-		.sample_type	= PERF_SAMPLE_IP | PERF_SAMPLE_TID,
+		.sample_type	= PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_STACK_USER,
+		.sample_stack_user = STACK_SIZE,
+		.wakeup_watermark = BUFFER_SIZE / 4,
+		.watermark	= 1,
 		.read_format	= PERF_FORMAT_LOST,
 		.exclude_kernel	= 1,
 		.exclude_hv	= 1,
@@ -202,6 +214,8 @@ static void record(const char *how, void (*move)(int fd, int to), char **command
 
 int main(int argc, char **argv)
 {
+	/* What is printed must not wait in a buffer that children have too. */
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	page_size = sysconf(_SC_PAGESIZE);
 	record("mmap + write", write_all, argv + 1);
 	record("splice", splice_all, argv + 1);
