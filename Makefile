@@ -4,7 +4,7 @@
 # two bring everything that they need; later runs do what has changed.
 
 H := harness
-export KERNEL KERNEL_PORT FORCE TEST TOPIC FLAVOUR CONFIG RELEASE
+export KERNEL KERNEL_PORT FORCE TEST TOPIC FLAVOUR CONFIG RELEASE MINUTES SEED AREA
 
 help:		## this list
 	@echo 'make VERB [ARCH=x86_64|ppc64le] [KERNEL=directory or tarball of 6.12.y] [KERNEL_PORT=7.3]'
@@ -61,6 +61,9 @@ lint: tree	## checkpatch, sparse, W=1, kernel-doc, spelling, shellcheck
 coverage: tree	## lines that KUnit and kselftests reach, by gcov
 	@$(H)/coverage
 
+fuzz: tree	## random calls under KASAN and lockdep, MINUTES=60 SEED= AREA='gate ring aux page perfmon all'
+	@$(H)/fuzz
+
 bisect: tree	## build each patch of a topic on what it needs, test the last, TOPIC=
 	@$(H)/bisect
 
@@ -89,4 +92,4 @@ clean:		## remove build/
 	rm -rf build
 
 .PHONY: help run check check-all kunit selftest shell bench check-debug check-race check-64k compare models perf-record build deb deb-check lint \
-	bisect tree save series deps qemu-pmu clean
+	fuzz bisect tree save series deps qemu-pmu clean
