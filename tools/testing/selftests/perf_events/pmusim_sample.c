@@ -272,6 +272,8 @@ TEST_F(overflow, a_throttled_member_of_a_group_goes_on_too)
 	self->fd = sim_open(&self->attr, -1, 0, leader);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, ring_map(&self->ring, self->fd, 64));
+	/* A kernel that stops whole groups has the leader tell of it. */
+	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_SET_OUTPUT, self->fd));
 	end = now_ns() + 20000000000ULL;
 	while (sum.starts < 10 && now_ns() < end) {
 		sleep_ms(5);
