@@ -86,7 +86,7 @@ refuses "an unknown function of the kernel" "kernel:no_such, which opens or clos
 	perf stat --inside kernel:no_such -e page-faults -- $never
 refuses "events of cgroups" 'Gates are neither for events of cgroups nor for those that BPF counts.' \
 	perf stat -a --for-each-cgroup / --gate-on page-faults -e context-switches -- $never
-refuses "a precise event" "page-faults:pp cannot have a gate" \
+refuses "a precise event" "page-faults:pp.* cannot have a gate" \
 	$record -e page-faults:pp --gate-on context-switches -- $never
 refuses "windows of no gate" 'gate_count: no event has a gate, see --inside, --gate-on and --gate-off' \
 	perf stat -e gate_count,page-faults -- $never
