@@ -131,6 +131,8 @@ static pid_t start_mover(const int pipes[2], int to)
 {
 	pid_t pid = fork();
 
+	if (pid < 0)
+		err(1, "fork");
 	if (pid)
 		return pid;
 	close(pipes[1]);
