@@ -57,18 +57,28 @@ static uint64_t file_offset(void (*function)(void))
 	return address - (uintptr_t)__executable_start;
 }
 
+#define NR_TRACEPOINTS	3
+
+/* The first two begin and end what fire() does most. */
+static unsigned int any_tracepoint(unsigned int which)
+{
+	static const char *const names[NR_TRACEPOINTS] = {
+		"sys_enter_getuid", "sys_exit_getuid", "sys_enter_getppid",
+	};
+	static unsigned int ids[NR_TRACEPOINTS];
+
+	if (!ids[which])
+		ids[which] = tracepoint_id(names[which]);
+	return ids[which];
+}
+
 /* What everybody may open is more frequent: events that two can be linked of. */
 static void pick_kind(struct walk *walk, struct perf_event_attr *attr)
 {
-	static const char *const names[] = {
-		"sys_enter_getuid", "sys_exit_getuid", "sys_enter_getppid",
-	};
-	static unsigned int ids[3], sim, sim_aux, uprobe;
+	static unsigned int sim, sim_aux, uprobe;
 	unsigned int kind;
 
 	if (!sim) {
-		for (unsigned int i = 0; i < 3; i++)
-			ids[i] = tracepoint_id(names[i]);
 		uprobe = pmu_type("uprobe");
 		sim_aux = pmu_type("pmusim_aux");
 		sim = pmu_type("pmusim");
@@ -102,7 +112,7 @@ static void pick_kind(struct walk *walk, struct perf_event_attr *attr)
 		break;
 	case 4 ... 7:
 		attr->type = PERF_TYPE_TRACEPOINT;
-		attr->config = ids[below(walk, 3)];
+		attr->config = any_tracepoint(below(walk, NR_TRACEPOINTS));
 		break;
 	case 8:
 		attr->type = PERF_TYPE_BREAKPOINT;
@@ -300,6 +310,42 @@ static long join_gate(struct walk *walk)
 	return ioctl(any_fd(walk), PERF_EVENT_IOC_JOIN_GATE, any_target(walk));
 }
 
+/* A gate as perf has it: two triggers on any CPU, and targets that share it. */
+static long open_gate(struct walk *walk)
+{
+	const struct perf_event_attr plain = {
+		.size = sizeof(plain), .inherit = once_in(walk, 2), .gate_nest = once_in(walk, 4),
+		.read_format = PERF_FORMAT_GATE_TIME | PERF_FORMAT_GATE_COUNT,
+	};
+	pid_t pid = once_in(walk, 3) ? walk->board->pids[below(walk, NR_WORKERS)] : 0;
+	unsigned int nr = 1 + below(walk, 4);
+	struct perf_event_attr attr;
+	int ends[2], first = -1, fd;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		attr = plain;
+		attr.type = PERF_TYPE_TRACEPOINT;
+		attr.config = any_tracepoint(once_in(walk, 4) ? below(walk, NR_TRACEPOINTS) : i);
+		ends[i] = syscall(__NR_perf_event_open, &attr, pid, -1, -1, 0);
+		if (ends[i] >= 0)
+			put_fd(walk, ends[i]);
+	}
+	while (nr--) {
+		attr = plain;
+		pick_kind(walk, &attr);
+		fd = syscall(__NR_perf_event_open, &attr, pid, (int)below(walk, 3) - 1, -1, 0);
+		if (fd < 0)
+			continue;
+		put_fd(walk, fd);
+		if (first >= 0)
+			ioctl(fd, PERF_EVENT_IOC_JOIN_GATE, first);
+		else if (!ioctl(ends[0], PERF_EVENT_IOC_SET_STARTER, fd) &&
+			 !ioctl(ends[1], PERF_EVENT_IOC_SET_STOPPER, fd))
+			first = fd;
+	}
+	return first;
+}
+
 static long clear_gate(struct walk *walk)
 {
 	return ioctl(any_fd(walk), PERF_EVENT_IOC_CLEAR_GATE, once_in(walk, 8) ? any_word(walk) : 0);
@@ -369,6 +415,7 @@ const struct action event_actions[] = {
 	{ "link",		GATE,		8,	link_gate },
 	{ "link both",		GATE,		8,	link_both },
 	{ "join gate",		GATE,		8,	join_gate },
+	{ "open gate",		GATE,		6,	open_gate },
 	{ "clear gate",		GATE,		2,	clear_gate },
 	{ "fire",		ALL,		12,	fire },
 	{ "migrate",		ALL,		2,	migrate },

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #define NR_SLOTS	24
+#define NR_CONTEXTS	4
 #define NR_MAPS		4
 #define NR_WORKERS	4
 #define NR_ACTIONS	64
@@ -110,7 +111,16 @@ static inline int any_fd(struct walk *walk)
 	return __atomic_load_n(any_slot(walk), __ATOMIC_RELAXED);
 }
 
+/* Contexts are kept where few others come, or the calls on them would find none. */
+static inline int any_context(struct walk *walk)
+{
+	if (once_in(walk, 16))
+		return any_fd(walk);
+	return __atomic_load_n(&walk->slots[below(walk, NR_CONTEXTS)], __ATOMIC_RELAXED);
+}
+
 void put_fd(struct walk *walk, int fd);
+void put_context(struct walk *walk, int fd);
 unsigned int pmu_type(const char *name);
 int write_text(const char *path, const char *text);
 

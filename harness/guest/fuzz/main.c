@@ -79,12 +79,24 @@ unsigned int pmu_type(const char *name)
 }
 
 /* What was there is closed, whoever is about to use it. */
-void put_fd(struct walk *walk, int fd)
+static void put_in(int *slot, int fd)
 {
-	int old = __atomic_exchange_n(any_slot(walk), fd, __ATOMIC_RELAXED);
+	int old = __atomic_exchange_n(slot, fd, __ATOMIC_RELAXED);
 
 	if (old >= 0)
 		close(old);
+}
+
+void put_fd(struct walk *walk, int fd)
+{
+	unsigned int first = once_in(walk, 16) ? 0 : NR_CONTEXTS;
+
+	put_in(&walk->slots[first + below(walk, NR_SLOTS - first)], fd);
+}
+
+void put_context(struct walk *walk, int fd)
+{
+	put_in(&walk->slots[below(walk, NR_CONTEXTS)], fd);
 }
 
 static void add_actions(const struct action *more)

@@ -13,12 +13,31 @@
 
 #include "fuzz.h"
 
+/* One software event of this thread or of a CPU, so that there are contexts that count. */
+static void set_up(struct walk *walk, int fd, bool is_system_wide)
+{
+	struct pfarg_load load = {};
+	struct pfarg_pmc pmc = {};
+	struct pfarg_pmd pmd = {};
+
+	pmc.reg_num = pmd.reg_num = PFM_SW_BASE + PERF_COUNT_SW_PAGE_FAULTS + below(walk, 4);
+	pmd.reg_flags = below(walk, 4);
+	pmd.reg_value = pmd.reg_short_reset = pmd.reg_long_reset = -(uint64_t)(1 + below(walk, 8));
+	load.load_pid = is_system_wide ? below(walk, 2) : syscall(__NR_gettid);
+	if (!syscall(__NR_pfm_write_pmcs, fd, &pmc, 1) &&
+	    !syscall(__NR_pfm_write_pmds, fd, &pmd, 1) &&
+	    !syscall(__NR_pfm_load_context, fd, &load))
+		syscall(__NR_pfm_start, fd, NULL);
+}
+
 static long create(struct walk *walk)
 {
 	struct pfm_dfl_smpl_arg arg = { .buf_size = 4096ULL << below(walk, 4) };
 	struct pfarg_ctx ctx = {
-		.ctx_flags = any_word(walk) & (PFM_FL_NOTIFY_BLOCK | PFM_FL_SYSTEM_WIDE |
-					       PFM_FL_OVFL_NO_MSG | PFM_FL_REMOTE),
+		.ctx_flags = (once_in(walk, 6) ? PFM_FL_NOTIFY_BLOCK : 0) |
+			     (once_in(walk, 4) ? PFM_FL_SYSTEM_WIDE : 0) |
+			     (once_in(walk, 6) ? PFM_FL_OVFL_NO_MSG : 0) |
+			     (once_in(walk, 6) ? PFM_FL_REMOTE : 0),
 		.ctx_pmu_type = once_in(walk, 3) ? pmu_type("pmusim") : 0,
 	};
 	bool samples = once_in(walk, 2);
@@ -31,7 +50,9 @@ static long create(struct walk *walk)
 	if (fd < 0)
 		return fd;
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	put_fd(walk, fd);
+	if (once_in(walk, 2))
+		set_up(walk, fd, ctx.ctx_flags & PFM_FL_SYSTEM_WIDE);
+	put_context(walk, fd);
 	return fd;
 }
 
@@ -60,7 +81,7 @@ static long write_control(struct walk *walk)
 		pmc[i].reg_flags = once_in(walk, 2) ? PFM_REGFL_EXCL_KERNEL : 0;
 		pmc[i].reg_value = once_in(walk, 3) ? below(walk, 4) : 0;
 	}
-	return syscall(__NR_pfm_write_pmcs, any_fd(walk), pmc, nr);
+	return syscall(__NR_pfm_write_pmcs, any_context(walk), pmc, nr);
 }
 
 static long data(struct walk *walk, long call)
@@ -86,7 +107,7 @@ static long data(struct walk *walk, long call)
 			pmd[i].reg_value = pmd[i].reg_short_reset = pmd[i].reg_long_reset =
 				-(uint64_t)(NSEC_PER_MSEC * (1 + below(walk, 10)));
 	}
-	return syscall(call, any_fd(walk), pmd, nr);
+	return syscall(call, any_context(walk), pmd, nr);
 }
 
 static long write_data(struct walk *walk)
@@ -110,14 +131,14 @@ static long load(struct walk *walk)
 	if (!once_in(walk, 4))
 		load.load_pid = once_in(walk, 2) ? syscall(__NR_gettid) :
 						   walk->board->pids[below(walk, NR_WORKERS)];
-	return syscall(__NR_pfm_load_context, any_fd(walk), &load);
+	return syscall(__NR_pfm_load_context, any_context(walk), &load);
 }
 
 static long start(struct walk *walk)
 {
 	struct pfarg_start start = { .start_set = any_set(walk) };
 
-	return syscall(__NR_pfm_start, any_fd(walk), once_in(walk, 2) ? &start : NULL);
+	return syscall(__NR_pfm_start, any_context(walk), once_in(walk, 2) ? &start : NULL);
 }
 
 static long command(struct walk *walk)
@@ -126,7 +147,7 @@ static long command(struct walk *walk)
 		__NR_pfm_stop, __NR_pfm_restart, __NR_pfm_restart, __NR_pfm_unload_context,
 	};
 
-	return syscall(calls[below(walk, 4)], any_fd(walk));
+	return syscall(calls[below(walk, 4)], any_context(walk));
 }
 
 static long sets(struct walk *walk)
@@ -145,7 +166,7 @@ static long sets(struct walk *walk)
 		if (desc[i].set_flags & PFM_SETFL_TIME_SWITCH)
 			desc[i].set_timeout = 100000 * (1 + below(walk, 50));
 	}
-	return syscall(call, any_fd(walk), desc, nr);
+	return syscall(call, any_context(walk), desc, nr);
 }
 
 static long info(struct walk *walk)
@@ -154,14 +175,21 @@ static long info(struct walk *walk)
 
 	info[0].set_id = any_set(walk);
 	info[1].set_id = any_set(walk);
-	return syscall(__NR_pfm_getinfo_evtsets, any_fd(walk), info, 1 + below(walk, 2));
+	return syscall(__NR_pfm_getinfo_evtsets, any_context(walk), info, 1 + below(walk, 2));
+}
+
+static long read_message(struct walk *walk)
+{
+	union pfarg_msg message[4];
+
+	return read(any_context(walk), message, sizeof(message));
 }
 
 static long map_samples(struct walk *walk)
 {
 	size_t len = 4096UL << below(walk, 5);
 	struct map *map = &walk->maps[below(walk, NR_MAPS)];
-	void *addr = mmap(NULL, len, PROT_READ, MAP_SHARED, any_fd(walk), 0);
+	void *addr = mmap(NULL, len, PROT_READ, MAP_SHARED, any_context(walk), 0);
 
 	if (addr == MAP_FAILED)
 		return -1;
@@ -172,7 +200,7 @@ static long map_samples(struct walk *walk)
 }
 
 const struct action perfmon_actions[] = {
-	{ "pfm create",		PERFMON,	8,	create },
+	{ "pfm create",		PERFMON,	3,	create },
 	{ "pfm write pmcs",	PERFMON,	8,	write_control },
 	{ "pfm write pmds",	PERFMON,	12,	write_data },
 	{ "pfm read pmds",	PERFMON,	4,	read_data },
@@ -181,6 +209,7 @@ const struct action perfmon_actions[] = {
 	{ "pfm stop, restart",	PERFMON,	8,	command },
 	{ "pfm sets",		PERFMON,	6,	sets },
 	{ "pfm getinfo",	PERFMON,	3,	info },
+	{ "pfm read message",	PERFMON,	4,	read_message },
 	{ "pfm map samples",	PERFMON,	4,	map_samples },
 	{}
 };
