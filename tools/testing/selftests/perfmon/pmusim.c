@@ -924,9 +924,18 @@ static void together_start(struct __test_metadata *const _metadata, int fd)
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 }
 
+/* The clock has its value at once, its overflow when the timer has fired. */
+static bool sim_overflow_waits(void)
+{
+	char text[1024];
+
+	return !read_file(DEBUGFS "/pmusim/cpu0/state", text, sizeof(text)) &&
+	       strstr(text, "pending");
+}
+
 static void together_overflow(struct __test_metadata *const _metadata, int fd, int set)
 {
-	while ((__s64)pfm_value(fd, set, 1) < 0)
+	while ((__s64)pfm_value(fd, set, 1) < 0 || !sim_overflow_waits())
 		;
 	ASSERT_EQ(0, sim_tick(fd, 0, 100));
 }
