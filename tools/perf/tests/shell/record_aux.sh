@@ -110,4 +110,11 @@ record 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 	--gate-off syscalls:sys_enter_umask
 taken=$(chunks | awk '{ for (i = 1; i <= NF; i++) n += $i } END { print n + 0 }')
 gate_is "a gate pauses the trace" "$taken" 4800
+
+# More bytes than 32 bits can count, where there is so much memory.
+if [ "$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)" -gt 4600000 ]; then
+	record "store 6000; store 240" -m 64,4G -e intel_bts/config=0/
+	taken=$(chunks | awk '{ for (i = 1; i <= NF; i++) n += $i } END { print n + 0 }')
+	gate_is "an area of four gigabytes" "$taken" 6240
+fi
 exit $err
