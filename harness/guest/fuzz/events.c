@@ -60,7 +60,7 @@ static uint64_t file_offset(void (*function)(void))
 #define NR_TRACEPOINTS	3
 
 /* The first two begin and end what fire() does most. */
-static unsigned int any_tracepoint(unsigned int which)
+static unsigned int nth_tracepoint(unsigned int which)
 {
 	static const char *const names[NR_TRACEPOINTS] = {
 		"sys_enter_getuid", "sys_exit_getuid", "sys_enter_getppid",
@@ -112,7 +112,7 @@ static void pick_kind(struct walk *walk, struct perf_event_attr *attr)
 		break;
 	case 4 ... 7:
 		attr->type = PERF_TYPE_TRACEPOINT;
-		attr->config = any_tracepoint(below(walk, NR_TRACEPOINTS));
+		attr->config = nth_tracepoint(below(walk, NR_TRACEPOINTS));
 		break;
 	case 8:
 		attr->type = PERF_TYPE_BREAKPOINT;
@@ -325,7 +325,7 @@ static long open_gate(struct walk *walk)
 	for (unsigned int i = 0; i < 2; i++) {
 		attr = plain;
 		attr.type = PERF_TYPE_TRACEPOINT;
-		attr.config = any_tracepoint(once_in(walk, 4) ? below(walk, NR_TRACEPOINTS) : i);
+		attr.config = nth_tracepoint(once_in(walk, 4) ? below(walk, NR_TRACEPOINTS) : i);
 		ends[i] = syscall(__NR_perf_event_open, &attr, pid, -1, -1, 0);
 		if (ends[i] >= 0)
 			put_fd(walk, ends[i]);
