@@ -3,7 +3,7 @@
  * Simulated PMUs: counters of the machine, which one CPU has for all.
  *
  * It is the last one that is online, so that it can go offline where the first
- * one cannot. Its events then move to another.
+ * one cannot. Its events then move to another, and back when it is there again.
  */
 
 #include <linux/cpu.h>
@@ -52,6 +52,21 @@ static int pmusim_uncore_event_init(struct perf_event *event)
 	return ret;
 }
 
+static void pmusim_uncore_move(unsigned int target)
+{
+	unsigned int cpu = pmusim_uncore_cpu;
+
+	WRITE_ONCE(pmusim_uncore_cpu, target);
+	perf_pmu_migrate_context(&pmusim_uncore.pmu, cpu, target);
+}
+
+static int pmusim_uncore_online(unsigned int cpu)
+{
+	if (cpu > pmusim_uncore_cpu)
+		pmusim_uncore_move(cpu);
+	return 0;
+}
+
 static int pmusim_uncore_offline(unsigned int cpu)
 {
 	unsigned int target;
@@ -59,11 +74,8 @@ static int pmusim_uncore_offline(unsigned int cpu)
 	if (cpu != pmusim_uncore_cpu)
 		return 0;
 	target = cpumask_any_but(cpu_online_mask, cpu);
-	if (target >= nr_cpu_ids)
-		return 0;
-
-	WRITE_ONCE(pmusim_uncore_cpu, target);
-	perf_pmu_migrate_context(&pmusim_uncore.pmu, cpu, target);
+	if (target < nr_cpu_ids)
+		pmusim_uncore_move(target);
 	return 0;
 }
 
@@ -80,7 +92,8 @@ int pmusim_uncore_setup(void)
 	cpus_read_lock();
 	pmusim_uncore_cpu = cpumask_last(cpu_online_mask);
 	ret = cpuhp_setup_state_nocalls_cpuslocked(CPUHP_AP_ONLINE_DYN,
-						   "perf/pmusim:online", NULL,
+						   "perf/pmusim:online",
+						   pmusim_uncore_online,
 						   pmusim_uncore_offline);
 	cpus_read_unlock();
 	if (ret < 0)

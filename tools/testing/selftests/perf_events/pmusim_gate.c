@@ -18,6 +18,7 @@
 #define PERF_EVENT_IOC_SET_STARTER	_IO('$', 12)
 #define PERF_EVENT_IOC_SET_STOPPER	_IO('$', 13)
 #define PERF_EVENT_IOC_CLEAR_GATE	_IO('$', 14)
+#define PERF_EVENT_IOC_JOIN_GATE	_IO('$', 17)
 #endif
 
 /* Counters in the order in which the events are opened. */
@@ -369,6 +370,98 @@ TEST_F(gate_aux, aux_event_is_no_trigger)
 	fd = sim_open(&attr, -1, 0, -1);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-EINVAL, sim_ioctl(self->target, PERF_EVENT_IOC_SET_STARTER, fd));
+}
+
+FIXTURE(gate_uncore)
+{
+	int unused;
+};
+
+FIXTURE_SETUP(gate_uncore)
+{
+	if (sim_skips(_metadata))
+		return;
+	if (access(SIM_ONLINE, W_OK) || sim_uncore_cpu() != 1)
+		SIM_SKIP("pmusim_unc is not on a CPU that can go offline");
+	if (sim_put("pmusim/capabilities", "-gate_stop"))
+		SIM_SKIP("a kernel without gates");
+	ASSERT_EQ(0, run_on(0));
+}
+
+FIXTURE_TEARDOWN(gate_uncore)
+{
+	sim_set_online(1);
+	sim_defaults();
+}
+
+/* A trigger of the CPU on which an uncore event is. */
+static int open_trigger(int cpu)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", 0);
+
+	attr.sample_period = 100;
+	return sim_open(&attr, -1, cpu, -1);
+}
+
+/* The one that fires stays behind, and what it has opened or closed stays so. */
+TEST_F(gate_uncore, gates_stay_as_they_are_elsewhere)
+{
+	struct perf_event_attr attr = sim_attr("pmusim_unc", 0);
+	int starter, target, member, alone;
+
+	alone = sim_open(&attr, -1, 1, -1);
+	ASSERT_LE(0, alone);
+	attr.start_paused = 1;
+	target = sim_open(&attr, -1, 1, -1);
+	ASSERT_LE(0, target);
+	member = sim_open(&attr, -1, 1, -1);
+	ASSERT_LE(0, member);
+	starter = open_trigger(1);
+	ASSERT_LE(0, starter);
+	ASSERT_EQ(0, sim_ioctl(starter, PERF_EVENT_IOC_SET_STARTER, target));
+	ASSERT_EQ(0, sim_ioctl(member, PERF_EVENT_IOC_JOIN_GATE, target));
+	ASSERT_EQ(0, sim_tick_pmu("pmusim_unc", 1, 0, 7));
+	ASSERT_EQ(0, sim_tick_pmu("pmusim_unc", 1, 1, 7));
+	ASSERT_EQ(0, sim_tick_pmu("pmusim_unc", 1, 2, 7));
+	EXPECT_EQ(7, sim_count(alone));
+
+	ASSERT_EQ(0, sim_set_online(0));
+	close(starter);
+	for (unsigned int i = 0; i < 3; i++)
+		ASSERT_EQ(0, sim_tick_pmu("pmusim_unc", 0, i, 20));
+	EXPECT_EQ(27, sim_count(alone));
+	EXPECT_EQ(0, sim_count(target));
+	EXPECT_EQ(0, sim_count(member));
+
+	/* Nothing of the old links is in the way of new ones. */
+	starter = open_trigger(0);
+	ASSERT_LE(0, starter);
+	ASSERT_EQ(0, sim_ioctl(starter, PERF_EVENT_IOC_SET_STARTER, target));
+	ASSERT_EQ(0, sim_tick(0, 0, 100));
+	sleep_ms(5);
+	for (unsigned int i = 0; i < 3; i++)
+		ASSERT_EQ(0, sim_tick_pmu("pmusim_unc", 0, i, 5));
+	EXPECT_EQ(5, sim_count(target));
+	EXPECT_EQ(0, sim_count(member));
+	ASSERT_EQ(0, sim_ioctl(member, PERF_EVENT_IOC_JOIN_GATE, target));
+	sleep_ms(5);
+	for (unsigned int i = 0; i < 3; i++)
+		ASSERT_EQ(0, sim_tick_pmu("pmusim_unc", 0, i, 3));
+	EXPECT_EQ(8, sim_count(target));
+	EXPECT_EQ(3, sim_count(member));
+	EXPECT_EQ(35, sim_count(alone));
+
+	/* It is open when it goes back, and stays so. */
+	ASSERT_EQ(0, sim_set_online(1));
+	for (unsigned int i = 0; i < 3; i++)
+		ASSERT_EQ(0, sim_tick_pmu("pmusim_unc", 1, i, 2));
+	EXPECT_EQ(10, sim_count(target));
+	EXPECT_EQ(5, sim_count(member));
+	EXPECT_EQ(37, sim_count(alone));
+	close(starter);
+	close(alone);
+	close(target);
+	close(member);
 }
 
 TEST_HARNESS_MAIN

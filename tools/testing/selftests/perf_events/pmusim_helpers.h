@@ -230,6 +230,33 @@ static inline int run_on(int cpu)
 	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
 }
 
+/* The CPU that comes and goes. */
+#define SIM_ONLINE	"/sys/devices/system/cpu/cpu1/online"
+
+static inline int sim_set_online(int on)
+{
+	int ret, fd = open(SIM_ONLINE, O_WRONLY);
+
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, on ? "1" : "0", 1) == 1 ? 0 : -errno;
+	close(fd);
+	return ret;
+}
+
+/* The one that has the events of pmusim_unc. */
+static inline int sim_uncore_cpu(void)
+{
+	FILE *file = fopen("/sys/bus/event_source/devices/pmusim_unc/cpumask", "r");
+	int cpu = -1;
+
+	if (!file || fscanf(file, "%d", &cpu) != 1)
+		cpu = -1;
+	if (file)
+		fclose(file);
+	return cpu;
+}
+
 static inline int ring_map(struct sim_ring *ring, int fd, unsigned int pages)
 {
 	void *mem;
