@@ -249,6 +249,104 @@ TEST_F_TIMEOUT(gate_fault, link_without_memory_reaches_no_child, 300)
 	EXPECT_LE(3 * (1 + ARRAY_SIZE(children)), self->failures);
 }
 
+/*
+ * Those who are inherited join along, or none does. The children of the second half have
+ * nothing that they could join: theirs is a gate without an event of its own.
+ */
+TEST_F_TIMEOUT(gate_fault, join_without_memory_reaches_no_child, 600)
+{
+	struct gate_triggers triggers;
+	struct puppet children[2];
+	unsigned int nth, round;
+	int first, member, error, i;
+	bool fired, alone;
+
+	for (round = 0; round < 2 * ROUNDS; round++) {
+		fired = true;
+		alone = round >= ROUNDS;
+		for (nth = 1; fired && nth < MAX_NTH; nth++) {
+			self->attr.inherit = 1;
+			member = gate_open(&self->attr, 0, -1);
+			ASSERT_LE(0, member);
+			for (i = 0; alone && i < ARRAY_SIZE(children); i++)
+				puppet_fork(_metadata, &children[i]);
+			first = open_family(_metadata, &self->attr, &triggers);
+			ASSERT_EQ(0, set_both(&triggers, first));
+			for (i = 0; !alone && i < ARRAY_SIZE(children); i++)
+				puppet_fork(_metadata, &children[i]);
+			arm(self->fail_nth, nth);
+			error = join_gate(member, first);
+			fired = disarm(self->fail_nth);
+			call_getppid(1);
+			for (i = 0; i < ARRAY_SIZE(children); i++)
+				EXPECT_TRUE(tell(&children[i], "gg"));
+			EXPECT_EQ(error ? 1 + 2 * ARRAY_SIZE(children) : 0,
+				  gate_read_count(member)) {
+				TH_LOG("allocation %u of round %u: %s", nth, round,
+				       strerror(-error));
+			}
+			EXPECT_EQ(0, gate_read_count(first));
+			if (error)
+				EXPECT_EQ(0, join_gate(member, first));
+			expect_clean_error(_metadata, &self->failures, nth, error);
+			for (i = 0; i < ARRAY_SIZE(children); i++)
+				puppet_end(_metadata, &children[i]);
+			close(member);
+			close(first);
+			triggers_close(&triggers);
+		}
+		EXPECT_FALSE(fired);
+	}
+	/* At least a gate for the member of each task. */
+	EXPECT_LE(2 * (1 + ARRAY_SIZE(children)), self->failures);
+}
+
+/* The event that the others have joined is closed, so a new task's share a new gate. */
+TEST_F_TIMEOUT(gate_fault, fork_of_members_without_memory_leaves_nothing, 300)
+{
+	unsigned int nth, expected = 0;
+	struct gate_triggers triggers;
+	int first, members[2], i;
+	bool fired = true;
+	pid_t child;
+
+	first = open_family(_metadata, &self->attr, &triggers);
+	ASSERT_EQ(0, set_both(&triggers, first));
+	for (i = 0; i < ARRAY_SIZE(members); i++) {
+		members[i] = gate_open(&self->attr, 0, -1);
+		ASSERT_LE(0, members[i]);
+		ASSERT_EQ(0, join_gate(members[i], first));
+	}
+	close(first);
+	for (nth = 1; fired && nth < MAX_NTH; nth++) {
+		arm(self->fail_nth, nth);
+		child = syscall(__NR_clone, SIGCHLD, 0, 0, 0, 0);
+		if (!child) {
+			run_windows(2, 3, 4);
+			_exit(0);
+		}
+		fired = disarm(self->fail_nth);
+		if (child > 0) {
+			wait_for_success(_metadata, child);
+			expected += 6;
+		} else {
+			self->failures++;
+		}
+		run_windows(1, 1, 2);
+		expected++;
+		for (i = 0; i < ARRAY_SIZE(members); i++)
+			ASSERT_EQ(expected, gate_read_count(members[i])) {
+				TH_LOG("allocation %u", nth);
+			}
+	}
+	EXPECT_FALSE(fired);
+	/* Four events, their gates, the one that they share and who is in it, and links. */
+	EXPECT_LE(11, self->failures);
+	for (i = 0; i < ARRAY_SIZE(members); i++)
+		close(members[i]);
+	triggers_close(&triggers);
+}
+
 TEST_F_TIMEOUT(gate_fault, fork_without_memory_leaves_nothing, 300)
 {
 	struct gate_triggers triggers;

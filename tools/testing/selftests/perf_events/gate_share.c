@@ -364,6 +364,34 @@ TEST_F(gate_share, events_of_an_exited_task_are_refused)
 }
 
 /* Each in its order: the gate is joined before it has triggers, or later. */
+TEST_F(gate_share, members_of_an_exited_task_can_leave)
+{
+	struct puppet puppet;
+	int first, member;
+	char byte;
+
+	puppet_fork(_metadata, &puppet);
+	first = gate_open(&self->attr, puppet.pid, -1);
+	ASSERT_LE(0, first);
+	member = gate_open(&self->attr, puppet.pid, -1);
+	ASSERT_LE(0, member);
+	ASSERT_EQ(0, join_gate(member, first));
+	/* Not reaped, so that it is nothing but gone. */
+	ASSERT_EQ(1, write(puppet.tester_end, "x", 1));
+	ASSERT_EQ(1, read(puppet.tester_end, &byte, 1));
+	ASSERT_EQ(0, waitid(P_PID, puppet.pid, NULL, WEXITED | WNOWAIT));
+
+	EXPECT_EQ(0, clear_gate(member));
+	EXPECT_EQ(0, gate_read_count(member));
+	EXPECT_EQ(0, clear_gate(first));
+	EXPECT_EQ(0, gate_read_count(first));
+	close(first);
+	close(member);
+	ASSERT_EQ(puppet.pid, waitpid(puppet.pid, NULL, 0));
+	close(puppet.tester_end);
+	close(puppet.puppet_end);
+}
+
 TEST_F(gate_share, members_move_together)
 {
 	int third = open_getppid(true, false, false);

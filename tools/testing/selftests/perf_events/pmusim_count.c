@@ -348,6 +348,7 @@ TEST_F(count, what_makes_no_sense_is_refused)
 		{ SIM_OFLOW(7), 0, 0 },
 		{ SIM_WIDTH(7), 0, 0 },
 		{ SIM_CLOCK | SIM_WIDTH(31), 0, 0 },
+		{ SIM_CLOCK, 1000, 0 },
 		{ SIM_CLOCK, SIM_SKID(1), 0 },
 		{ SIM_TIMER, 0, 0 },
 		{ SIM_TIMER, 100001, 0 },
@@ -363,6 +364,51 @@ TEST_F(count, what_makes_no_sense_is_refused)
 		self->attr.config2 = bad[i].config2;
 		EXPECT_EQ(-EINVAL, sim_open(&self->attr, -1, 0, -1)) {
 			TH_LOG("number %u", i);
+		}
+	}
+}
+
+TEST_F(count, a_stream_that_makes_no_sense_is_refused)
+{
+	static const struct {
+		__u64 config, config1, config2;
+	} bad[] = {
+		{ 2, 0, 0 },
+		{ 1ULL << 14, 0, 0 },
+		{ 1ULL << 32, 0, 0 },
+		{ SIM_ALIGN(2), 0, 0 },
+		{ SIM_ALIGN(63), 0, 0 },
+		{ SIM_MANUAL, 1000, 0 },
+		{ SIM_MANUAL, SIM_CHUNK(7), 0 },
+		{ SIM_MANUAL, SIM_CHUNK((1 << 20) + 8), 0 },
+		{ SIM_MANUAL, 0, SIM_INJECT(0x80) },
+		{ SIM_MANUAL, 0, 1ULL << 24 },
+		{ SIM_AUX_TIMER, 0, 0 },
+		{ SIM_AUX_TIMER, 100001, 0 },
+	};
+	struct perf_event_attr attr = sim_attr("pmusim_aux", 0);
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(bad); i++) {
+		attr.config = bad[i].config;
+		attr.config1 = bad[i].config1;
+		attr.config2 = bad[i].config2;
+		EXPECT_EQ(-EINVAL, sim_open(&attr, -1, 0, -1)) {
+			TH_LOG("number %u", i);
+		}
+	}
+}
+
+TEST_F(count, there_are_no_branches)
+{
+	const char * const pmus[] = { "pmusim", "pmusim_unc", "pmusim_aux" };
+	struct perf_event_attr attr;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(pmus); i++) {
+		attr = sim_attr(pmus[i], 0);
+		attr.sample_type = PERF_SAMPLE_BRANCH_STACK;
+		attr.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY;
+		EXPECT_EQ(-EOPNOTSUPP, sim_open(&attr, -1, 0, -1)) {
+			TH_LOG("%s", pmus[i]);
 		}
 	}
 }

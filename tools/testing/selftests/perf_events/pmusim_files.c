@@ -253,6 +253,64 @@ TEST_F(files, each_pmu_has_its_control_files)
 	EXPECT_EQ(i, count_files(path));
 }
 
+static int write_control(const char *pmu, const char *file, const void *from, size_t size)
+{
+	char path[128];
+	int fd, ret;
+
+	snprintf(path, sizeof(path), SIM_DIR "/%s/%s", pmu, file);
+	fd = open(path, O_WRONLY);
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, from, size) < 0 ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+TEST_F(files, what_is_no_text_for_a_file_is_refused)
+{
+	void *nowhere = mmap(NULL, page_size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char text[128];
+
+	ASSERT_NE(MAP_FAILED, nowhere);
+	memset(text, ' ', sizeof(text));
+	/* As long as it may be, and nothing; one more. */
+	EXPECT_EQ(-EINVAL, write_control("cpu0", "tick", text, 63));
+	EXPECT_EQ(-EINVAL, write_control("cpu0", "tick", text, 64));
+	memcpy(text, "0 0", 3);
+	EXPECT_EQ(0, write_control("cpu0", "tick", text, 63));
+	EXPECT_EQ(-EINVAL, write_control("cpu0", "tick", text, 64));
+	EXPECT_EQ(-EFAULT, write_control("cpu0", "tick", nowhere, 3));
+	EXPECT_EQ(-EINVAL, write_control(variant->pmu, "capabilities", text, 0));
+	EXPECT_EQ(-EINVAL, write_control(variant->pmu, "capabilities", text, 32));
+	EXPECT_EQ(-EFAULT, write_control(variant->pmu, "capabilities", nowhere, 3));
+	munmap(nowhere, page_size());
+}
+
+TEST_F(files, counters_can_be_read_and_not_written)
+{
+	char path[128], text[16];
+	void *mem;
+	int fd;
+
+	if (!variant->caps)
+		return;
+	snprintf(path, sizeof(path), SIM_DIR "/%s/nr_counters", variant->pmu);
+	EXPECT_TRUE(read_text(path, text, sizeof(text)));
+	EXPECT_STREQ("4", text);
+	snprintf(path, sizeof(path), SIM_DIR "/%s/counters", variant->pmu);
+	fd = open(path, O_RDWR);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, page_size(), RW, MAP_SHARED, fd, 0));
+	EXPECT_EQ(EACCES, errno);
+	mem = mmap(NULL, page_size(), PROT_READ, MAP_SHARED, fd, 0);
+	EXPECT_NE(MAP_FAILED, mem);
+	EXPECT_NE(0, mprotect(mem, page_size(), RW));
+	EXPECT_EQ(EACCES, errno);
+	munmap(mem, page_size());
+	close(fd);
+}
+
 /* Whether a capability is set, 0 if the PMU does not list it. */
 static char capability_sign(const char *pmu, const char *name)
 {
