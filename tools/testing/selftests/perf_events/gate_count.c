@@ -4,6 +4,8 @@
  */
 #define _GNU_SOURCE
 
+#include <linux/bpf.h>
+
 #include "../kselftest_harness.h"
 #include "gate_helpers.h"
 
@@ -139,6 +141,109 @@ TEST_F(gate_count, open_window_is_counted_before_it_ends)
 	pages_touch(&self->pages, 3);
 	EXPECT_EQ(NR_INSIDE + 3, gate_read_count(target));
 	EXPECT_EQ(2, gate_read(target).gate_count);
+}
+
+static int bpf(enum bpf_cmd cmd, union bpf_attr *attr)
+{
+	return syscall(__NR_bpf, cmd, attr, sizeof(*attr));
+}
+
+static int bpf_map(enum bpf_map_type type, unsigned int value_size)
+{
+	union bpf_attr attr = {
+		.map_type	= type,
+		.key_size	= 4,
+		.value_size	= value_size,
+		.max_entries	= 1,
+	};
+
+	return bpf(BPF_MAP_CREATE, &attr);
+}
+
+/* map_result[0] = bpf_perf_event_read(map_event, 0) */
+static int bpf_reader(int map_event, int map_result)
+{
+	struct bpf_insn insns[] = {
+		{ .code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = BPF_REG_1,
+		  .src_reg = BPF_PSEUDO_MAP_FD, .imm = map_event }, { },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_2 },
+		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_perf_event_read },
+		{ .code = BPF_STX | BPF_MEM | BPF_DW, .dst_reg = BPF_REG_10,
+		  .src_reg = BPF_REG_0, .off = -8 },
+		{ .code = BPF_ST | BPF_MEM | BPF_W, .dst_reg = BPF_REG_10, .off = -16 },
+		{ .code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = BPF_REG_1,
+		  .src_reg = BPF_PSEUDO_MAP_FD, .imm = map_result }, { },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_2,
+		  .src_reg = BPF_REG_10 },
+		{ .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = BPF_REG_2, .imm = -16 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_3,
+		  .src_reg = BPF_REG_10 },
+		{ .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = BPF_REG_3, .imm = -8 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_4 },
+		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_map_update_elem },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	union bpf_attr attr = {
+		.prog_type	= BPF_PROG_TYPE_TRACEPOINT,
+		.insns		= (__u64)(unsigned long)insns,
+		.insn_cnt	= sizeof(insns) / sizeof(*insns),
+		.license	= (__u64)(unsigned long)"GPL",
+	};
+
+	return bpf(BPF_PROG_LOAD, &attr);
+}
+
+static __u64 bpf_result(int map)
+{
+	__u32 key = 0;
+	__u64 value = -1ULL;
+	union bpf_attr attr = {
+		.map_fd	= map,
+		.key	= (__u64)(unsigned long)&key,
+		.value	= (__u64)(unsigned long)&value,
+	};
+
+	return bpf(BPF_MAP_LOOKUP_ELEM, &attr) ? -1ULL : value;
+}
+
+/* The program reads at each getpgid(2), without a system call or an interrupt. */
+TEST_F(gate_count, program_reads_what_is_inside)
+{
+	int events, result, program, probe, target;
+	union bpf_attr attr = { };
+	__u32 key = 0;
+
+	events = bpf_map(BPF_MAP_TYPE_PERF_EVENT_ARRAY, 4);
+	result = bpf_map(BPF_MAP_TYPE_ARRAY, 8);
+	program = bpf_reader(events, result);
+	if (program < 0)
+		SKIP(return, "no BPF program that reads events: %s", strerror(errno));
+	target = gate_open_counter(_metadata, &self->triggers, PERF_TYPE_TRACEPOINT,
+				   tracepoint_id("syscalls/sys_enter_getppid"));
+	attr.map_fd = events;
+	attr.key = (__u64)(unsigned long)&key;
+	attr.value = (__u64)(unsigned long)&target;
+	ASSERT_EQ(0, bpf(BPF_MAP_UPDATE_ELEM, &attr));
+	probe = gate_open_self(PERF_TYPE_TRACEPOINT, tracepoint_id("syscalls/sys_enter_getpgid"));
+	ASSERT_LE(0, probe);
+	ASSERT_EQ(0, gate_ioctl(probe, PERF_EVENT_IOC_SET_BPF, program));
+
+	call_getppid(NR_OUTSIDE);
+	getpgid(0);
+	EXPECT_EQ(0, bpf_result(result));
+	run_windows(&self->pages, NR_WINDOWS);
+	getpgid(0);
+	EXPECT_EQ(NR_WINDOWS * NR_INSIDE, bpf_result(result));
+	window_open();
+	call_getppid(3);
+	getpgid(0);
+	EXPECT_EQ(NR_WINDOWS * NR_INSIDE + 3, bpf_result(result));
+	window_close();
+	call_getppid(NR_OUTSIDE);
+	getpgid(0);
+	EXPECT_EQ(NR_WINDOWS * NR_INSIDE + 3, bpf_result(result));
+	EXPECT_EQ(NR_WINDOWS * NR_INSIDE + 3, gate_read_count(target));
 }
 
 TEST_F(gate_count, stopper_alone_counts_until_the_first_stop)

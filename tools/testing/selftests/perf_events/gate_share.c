@@ -652,7 +652,8 @@ TEST_F(gate_share, clearing_frees_the_rest_of_a_gate_whose_first_is_closed)
 }
 
 /* Wakeups count where the waker is, in the events that the sleeper has there. */
-TEST_F(gate_share, wakeup_from_another_cpu_counts_by_the_gate_of_now)
+static void count_wakeups(struct __test_metadata *const _metadata,
+			  const struct gate_triggers *triggers, __u64 period)
 {
 	long id = tracepoint_id("sched/sched_waking");
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_TRACEPOINT, id);
@@ -680,10 +681,11 @@ TEST_F(gate_share, wakeup_from_another_cpu_counts_by_the_gate_of_now)
 	}
 	close(ready[0]);
 	gate_attr_set_bit(&attr, GATE_BIT_START_PAUSED);
+	attr.sample_period = period;
 	pin_to_cpu(cpus[0]);
 	fd = gate_open(&attr, 0, cpus[0]);
 	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, set_both(&self->triggers, fd));
+	ASSERT_EQ(0, set_both(triggers, fd));
 	pin_to_cpu(cpus[1]);
 	for (i = 0; i < 4; i++) {
 		if (i % 2)
@@ -696,6 +698,17 @@ TEST_F(gate_share, wakeup_from_another_cpu_counts_by_the_gate_of_now)
 	EXPECT_EQ(2, gate_read_count(fd));
 	close(ready[1]);
 	wait_for_success(_metadata, child);
+}
+
+TEST_F(gate_share, wakeup_from_another_cpu_counts_by_the_gate_of_now)
+{
+	count_wakeups(_metadata, &self->triggers, 0);
+}
+
+/* One that samples stands still while its gate is closed, and so it does for the waker. */
+TEST_F(gate_share, wakeup_from_another_cpu_counts_in_an_event_that_samples)
+{
+	count_wakeups(_metadata, &self->triggers, 1);
 }
 
 TEST_F(gate_share, reset_is_for_one_member)

@@ -284,6 +284,7 @@ TEST_F(files, what_is_no_text_for_a_file_is_refused)
 	EXPECT_EQ(-EINVAL, write_control(variant->pmu, "capabilities", text, 0));
 	EXPECT_EQ(-EINVAL, write_control(variant->pmu, "capabilities", text, 32));
 	EXPECT_EQ(-EFAULT, write_control(variant->pmu, "capabilities", nowhere, 3));
+	EXPECT_EQ(-EINVAL, write_control("", "log", "?", 1));
 	munmap(nowhere, page_size());
 }
 

@@ -31,6 +31,18 @@ FIXTURE_TEARDOWN(hotplug)
 	sim_defaults();
 }
 
+static int read_state(void)
+{
+	int ret, fd = open(SIM_DIR "/cpu1/state", O_RDONLY);
+	char text[64];
+
+	if (fd < 0)
+		return -errno;
+	ret = read(fd, text, sizeof(text)) < 0 ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
 TEST_F(hotplug, a_stream_ends_with_its_cpu)
 {
 	struct perf_event_attr attr = sim_attr("pmusim_aux", SIM_AUX_TIMER);
@@ -61,6 +73,7 @@ TEST_F(hotplug, a_stream_ends_with_its_cpu)
 		sleep_ms(5);
 		EXPECT_EQ(head, aux_head(&ring));
 		EXPECT_EQ(-ENXIO, sim_tick(1, 0, 1));
+		EXPECT_EQ(-ENXIO, read_state());
 		ASSERT_EQ(0, sim_set_online(1));
 		ring_unmap(&ring);
 		close(fd);

@@ -354,6 +354,44 @@ TEST_F(sample, a_new_period_counts_from_where_it_was_set)
 	EXPECT_EQ(10, ring_count(&self->ring, PERF_RECORD_SAMPLE));
 }
 
+static void spin_ms(unsigned int ms)
+{
+	__u64 end = now_ns() + ms * 1000000ULL;
+
+	while (now_ns() < end)
+		;
+}
+
+/* Much came, and then little: a sample is due long before the period that began is over. */
+TEST_F(sample, a_frequency_adapts_to_what_comes_no_more)
+{
+	struct perf_event_attr attr = sampling(0);
+	unsigned int i, n = 16, few;
+	int fd;
+
+	attr.freq = 1;
+	attr.sample_freq = 100;
+	fd = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ring_map(&self->ring, fd, 64));
+	/* Each timer tick adapts the period by an eighth, while the CPU is not idle. */
+	for (i = 0; i < 60; i++) {
+		ASSERT_EQ(0, sim_tick(0, 0, n));
+		if (n < 200000)
+			n += n / 4;
+		spin_ms(8);
+	}
+	ring_count(&self->ring, PERF_RECORD_SAMPLE);
+	for (few = 0; few < 400; few++) {
+		ASSERT_EQ(0, sim_tick(0, 0, 1));
+		spin_ms(8);
+		if (ring_count(&self->ring, PERF_RECORD_SAMPLE))
+			break;
+	}
+	EXPECT_GT(400, few);
+	close(fd);
+}
+
 TEST_F(sample, the_kernel_is_not_sampled_if_excluded)
 {
 	struct perf_event_attr attr = sampling(0);

@@ -12,42 +12,13 @@
 
 #include "../kselftest_harness.h"
 #include "ring_aux_helpers.h"
+#include "ring_fault_helpers.h"
 
 #define MLOCK_KB	"/proc/sys/kernel/perf_event_mlock_kb"
 #define FAULT_UID	30000
 #define FAULT_PAGES	64
 #define MAX_ALLOCATIONS	2000
 #define USERCOPY	"/sys/kernel/debug/fail_usercopy"
-
-struct knob {
-	const char	*path;
-	long		value;
-};
-
-/* Allocations that may sleep fail, too, and say nothing to the log. */
-static const struct knob knobs[] = {
-	{ "/sys/kernel/debug/failslab/ignore-gfp-wait", 'N' },
-	{ "/sys/kernel/debug/failslab/verbose", 0 },
-	{ "/sys/kernel/debug/fail_page_alloc/ignore-gfp-wait", 'N' },
-	{ "/sys/kernel/debug/fail_page_alloc/ignore-gfp-highmem", 'N' },
-	{ "/sys/kernel/debug/fail_page_alloc/min-order", 0 },
-	{ "/sys/kernel/debug/fail_page_alloc/verbose", 0 },
-};
-
-static int turn(const struct knob *knob)
-{
-	char text[2] = "N";
-	int fd, ret;
-
-	if (knob->value != 'N')
-		return write_number(knob->path, knob->value);
-	fd = open(knob->path, O_WRONLY);
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, text, 1) == 1 ? 0 : -errno;
-	close(fd);
-	return ret;
-}
 
 enum fault_step {
 	FAULT_OPEN,
@@ -149,8 +120,6 @@ static long allowance_kb(void)
 
 FIXTURE_SETUP(ring_fault)
 {
-	size_t i;
-
 	if (variant->step >= FAULT_AUX_MMAP && pmu_type("pmusim_aux") < 0)
 		SKIP(return, "no PMU pmusim_aux, CONFIG_PERF_PMUSIM has it");
 	self->nth_fd = open("/proc/self/fail-nth", O_RDWR);
@@ -158,10 +127,8 @@ FIXTURE_SETUP(ring_fault)
 		SKIP(return, "needs CONFIG_FAULT_INJECTION, FAILSLAB and FAIL_PAGE_ALLOC");
 	if (geteuid())
 		SKIP(return, "needs root to choose what fails");
-	for (i = 0; i < sizeof(knobs) / sizeof(*knobs); i++) {
-		if (turn(&knobs[i]))
-			SKIP(return, "needs CONFIG_FAULT_INJECTION_DEBUG_FS");
-	}
+	if (fault_setup())
+		SKIP(return, "needs CONFIG_FAULT_INJECTION_DEBUG_FS");
 	self->usercopy = !write_number(USERCOPY "/verbose", 0);
 	/* All of it is beyond the allowance of a user who has none. */
 	self->mlock_kb = read_number(MLOCK_KB);
@@ -180,32 +147,6 @@ FIXTURE_TEARDOWN_PARENT(ring_fault)
 {
 	if (self->mlock_kb)
 		write_number(MLOCK_KB, self->mlock_kb);
-}
-
-static int fail_nth(int fd, int nth)
-{
-	char text[16];
-	int len = snprintf(text, sizeof(text), "%d", nth);
-
-	return pwrite(fd, text, len, 0) == len ? 0 : -errno;
-}
-
-/*
- * How many of the n were left over: 0 if the failure has happened. Reading it and
- * writing it copy, too, so that one that is left hits them.
- */
-static int nth_end(int fd)
-{
-	char text[16] = "";
-	int left = 1;
-
-	if (pread(fd, text, sizeof(text) - 1, 0) >= 0)
-		left = atoi(text);
-	else if (errno != EFAULT)
-		return -errno;
-	if (fail_nth(fd, 0) && fail_nth(fd, 0))
-		return -errno;
-	return left;
 }
 
 struct fault_state {

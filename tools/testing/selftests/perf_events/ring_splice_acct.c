@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "../kselftest_harness.h"
+#include "ring_fault_helpers.h"
 #include "ring_splice_helpers.h"
 
 #define MLOCK_KB	"/proc/sys/kernel/perf_event_mlock_kb"
@@ -365,6 +366,50 @@ TEST_F_TIMEOUT(ring_splice_acct, memory_cgroup_refuses_and_loses_nothing, 300)
 	snprintf(text, sizeof(text), "%d", getpid());
 	write_text("/sys/fs/cgroup/cgroup.procs", text);
 	rmdir(CGROUP);
+}
+
+TEST_F(ring_splice_acct, without_memory_there_is_no_buffer_and_nobody_pays)
+{
+	int nth_fd = open("/proc/self/fail-nth", O_RDWR);
+	int nr = self->allowance / charged_pages(8);
+	struct perf_event_attr attr = fault_attr();
+	unsigned int failed = 0;
+	int nth, ret, left = 0, fd;
+
+	if (nth_fd < 0 || fault_setup())
+		SKIP(return, "needs CONFIG_FAULT_INJECTION, FAILSLAB and FAIL_PAGE_ALLOC");
+	write_number("/sys/kernel/debug/fail_usercopy/verbose", 0);
+	ASSERT_EQ(0, become_user(self->uid, 0));
+	for (nth = 1; !left && nth < 1000; nth++) {
+		fd = event_open(&attr);
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, fail_nth(nth_fd, nth));
+		ret = ring_alloc(fd, 8);
+		left = nth_end(nth_fd);
+		ASSERT_LE(0, left);
+		if (ret) {
+			ASSERT_TRUE(ret == -ENOMEM || ret == -EFAULT) {
+				TH_LOG("allocation %d: error %d", nth, -ret);
+			}
+			failed++;
+			/* What failed has left no half of it. */
+			EXPECT_EQ(0, ring_alloc(fd, 8));
+		}
+		close(fd);
+	}
+	EXPECT_LT(0, left);
+	/* The pages, and all that is about them. */
+	EXPECT_LE(8 + 3, failed);
+
+	ASSERT_EQ(0, try_buffer_later(8));
+	for (; nr; nr--) {
+		fd = open_buffer(8);
+		EXPECT_LE(0, fd) {
+			TH_LOG("%d buffers are missing", nr);
+			break;
+		}
+	}
+	EXPECT_EQ(-EPERM, open_buffer(1));
 }
 
 TEST_HARNESS_MAIN
