@@ -707,4 +707,58 @@ TEST_F(access, what_was_written_to_a_counter_does_not_stay)
 	}
 }
 
+#define EVENT_VARIABLE	"USER_PAGE_EVENT"
+
+/* What a task has become: it maps the event that it has had before, and reads it. */
+static __attribute__((constructor)) void read_after_exec(void)
+{
+	const char *fd = getenv(EVENT_VARIABLE);
+	__u64 before[3], after[3];
+	struct page_value value;
+	void *page;
+	int i;
+
+	if (!fd)
+		return;
+	page = page_map(atoi(fd), 0);
+	if (page == MAP_FAILED)
+		_exit(2);
+	for (i = 0; i < 1000; i++) {
+		work(1000);
+		if (read(atoi(fd), before, sizeof(before)) != sizeof(before))
+			_exit(3);
+		value = page_read(page);
+		if (read(atoi(fd), after, sizeof(after)) != sizeof(after))
+			_exit(3);
+		if (value.count < before[0] || value.count > after[0])
+			_exit(4);
+		if (value.index)
+			_exit(0);
+	}
+	_exit(1);
+}
+
+TEST_F(access, event_that_was_there_before_exec_is_read)
+{
+	struct perf_event_attr attr = instructions_attr();
+	char text[16];
+	int fd, status;
+	pid_t child;
+
+	child = fork();
+	if (!child) {
+		pin(0);
+		fd = user_open(&attr, 0, -1, -1);
+		if (fd < 0 || fcntl(fd, F_SETFD, 0))
+			_exit(5);
+		snprintf(text, sizeof(text), "%d", fd);
+		setenv(EVENT_VARIABLE, text, 1);
+		execl("/proc/self/exe", "reader", NULL);
+		_exit(6);
+	}
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	ASSERT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+}
+
 TEST_HARNESS_MAIN
