@@ -7,11 +7,11 @@
  * stands for what else, in kernel/events/gate.c unless told:
  *
  *	step()		perf_gate_step(): the loop around atomic_try_cmpxchg()
- *	kick()		perf_gate_fire_here(), perf_gate_kick() and, with -DBY_CORE,
- *			perf_gate_kick_by_core()
- *	readable()	perf_gate_readable()
- *	move()		perf_gate_move(): busy, pmu::read(), the flip, the loop
- *	put_acct()	perf_gate_publish() with its latch
+ *	fire()		perf_gate_fire_here(), perf_gate_kick() and, with -DBY_CORE,
+ *			perf_gate_fire_links() and perf_gate_kick_by_core()
+ *	READABLE	perf_gate_readable()
+ *	settle()	perf_gate_settle(): perf_gate_hold(), pmu::read(), move()
+ *	move()		perf_gate_move() with perf_gate_publish() and its latch
  *	read_pmu()	pmu::read() of a driver: hw.prev_count, then the count
  *	task		the CPU of the event: the task counts; the kernel, interrupts off,
  *			fires, directly or in an IRQ; reads as perf_pmu_read() and
@@ -42,9 +42,9 @@
  *	Model gate_reader -DREADER
  *	Model gate_reader_by_core -DREADER -DBY_CORE
  *	Mutant DEPTH_PLAIN: a load and a store instead of atomic_try_cmpxchg()
- *	Mutant NO_BUSY: who interrupts a move moves as well
- *	Mutant NO_AGAIN: the interrupted one does not look at the depth again
- *	Mutant BUSY_LONG: it looks before it lets others move
+ *	Mutant NO_HOLD: who interrupts a move moves as well
+ *	Mutant STEP_FIRST -DBY_CORE: a firing holds the accounts after its step
+ *	Mutant HELD_TO_ITSELF -DBY_CORE: who interrupts a move does not ask for irq_work
  *	Mutant NO_READ: the account takes the count as it was
  *	Mutant NO_HELD: who interrupts a reader of the PMU moves as well
  *	Mutant NO_HELD_TIME -DBY_CORE: who interrupts an update of the times moves as well
@@ -84,7 +84,6 @@ bool work_queued;
 
 /* perf_gate */
 byte depth;
-bool busy;
 byte latch;
 byte acct_count[2];
 byte acct_time[2];
@@ -169,7 +168,13 @@ inline step()
 	:: else -> old_depth[_pid] = depth
 	od;
 #endif
-	atomic { old_depth[_pid] = 0; new_depth[_pid] = 0 }
+	atomic {
+#ifdef BY_CORE
+		opens = new_depth[_pid] != 0;
+#endif
+		old_depth[_pid] = 0;
+		new_depth[_pid] = 0
+	}
 }
 
 inline read_pmu()
@@ -191,73 +196,76 @@ inline read_pmu()
 #endif
 }
 
-inline put_acct()
-{
-#ifndef NO_LATCH
-	latch++;
-#endif
-	acct_count[0] = new_count[_pid];
-	acct_time[0] = new_time[_pid];
-	acct_open[0] = new_open[_pid];
-#ifndef NO_LATCH
-	latch++;
-#endif
-	acct_count[1] = new_count[_pid];
-	acct_time[1] = new_time[_pid];
-	acct_open[1] = new_open[_pid];
-	d_step { new_count[_pid] = 0; new_time[_pid] = 0; new_open[_pid] = false }
-}
-
 #ifdef NO_READ
 #define READ(how)	false
 #else
 #define READ(how)	(how)
 #endif
-#ifdef NO_BUSY
-#define BUSY		false
-#else
-#define BUSY		busy
-#endif
-#ifdef NO_AGAIN
-#define MOVED		true
-#else
-#define MOVED		SETTLED
-#endif
-
-inline move(reads)
+/* With the account held */
+inline move(opens)
 {
 	if
-	:: BUSY
-	:: !BUSY ->
-		do
-		:: true ->
-			busy = true;
-			if
-			:: READ(reads) -> read_pmu()
-			:: else
-			fi;
-			total[_pid] = count;
-			atomic {
-				total_time[_pid] = RUNNING_TIME;
-				flip();
-				total[_pid] = 0;
-				total_time[_pid] = 0
-			};
-			put_acct();
-#ifdef BUSY_LONG
-			if
-			:: MOVED -> busy = false; break
-			:: !MOVED
-			fi
-#else
-			busy = false;
-			if
-			:: MOVED -> break
-			:: !MOVED
-			fi
+	:: acct_open[0] == (opens)
+	:: acct_open[0] != (opens) ->
+		total[_pid] = count;
+		atomic {
+			total_time[_pid] = RUNNING_TIME;
+			flip();
+			total[_pid] = 0;
+			total_time[_pid] = 0
+		};
+#ifndef NO_LATCH
+		latch++;
 #endif
-		od
+		acct_count[0] = new_count[_pid];
+		acct_time[0] = new_time[_pid];
+		acct_open[0] = new_open[_pid];
+#ifndef NO_LATCH
+		latch++;
+#endif
+		acct_count[1] = new_count[_pid];
+		acct_time[1] = new_time[_pid];
+		acct_open[1] = new_open[_pid];
+		d_step { new_count[_pid] = 0; new_time[_pid] = 0; new_open[_pid] = false }
 	fi
+}
+
+/* What holds is of this CPU. Whoever is elsewhere has the lock and is alone. */
+#ifdef NO_HOLD
+#define HOLDS		false
+#else
+#define HOLDS		(_pid <= NMI)
+#endif
+
+inline hold()
+{
+	if
+	:: HOLDS -> held++
+	:: !HOLDS
+	fi
+}
+
+inline let_go()
+{
+	if
+	:: HOLDS -> held--
+	:: !HOLDS
+	fi
+}
+
+inline settle(reads)
+{
+	hold();
+	if
+	:: SETTLED
+	:: !SETTLED ->
+		if
+		:: READ(reads) -> read_pmu()
+		:: else
+		fi;
+		move(!acct_open[0])
+	fi;
+	let_go()
 }
 
 inline queue_work()
@@ -275,25 +283,42 @@ inline queue_work()
 #define GATE_NMI	true
 #endif
 
+#ifdef HELD_TO_ITSELF
+#define queue_held_work()	skip
+#else
+#define queue_held_work()	queue_work()
+#endif
+
 /* On the CPU of the event */
 inline fire(direct)
 {
-	step();
 #ifdef BY_CORE
 	if
-	:: !HELD -> move(false)
-	:: HELD && (on_cpu || is_active) -> queue_work()
-	:: HELD && !on_cpu && !is_active -> move(false)
+	:: !HELD ->
+#ifdef STEP_FIRST
+		step();
+		hold();
+#else
+		hold();
+		step();
+#endif
+		move(opens);
+		opens = false;
+		let_go()
+	:: HELD ->
+		step();
+		opens = false;
+		if
+		:: on_cpu || is_active -> queue_held_work()
+		:: else
+		fi
 	fi
 #else
+	step();
 	if
 	:: !on_cpu
 	:: on_cpu && (!READABLE || !(direct || GATE_NMI)) -> queue_work()
-	:: on_cpu && READABLE && (direct || GATE_NMI) ->
-		if
-		:: SETTLED
-		:: !SETTLED -> move(true)
-		fi
+	:: on_cpu && READABLE && (direct || GATE_NMI) -> settle(true)
 	fi
 #endif
 }
@@ -327,20 +352,14 @@ inline sched_in()
 {
 	pmu_disabled = true;
 #if defined(SCHED_IN_FIRST)
-	if
-	:: SETTLED
-	:: !SETTLED -> move(false)
-	fi;
+	settle(false);
 #endif
 	on_cpu = true;
 	update_time();
 	is_active = true;
 #if !defined(SCHED_IN_FIRST) && !defined(NO_SCHED_IN)
 	/* __perf_gate_sched_in() */
-	if
-	:: SETTLED
-	:: !SETTLED -> move(false)
-	fi;
+	settle(false);
 #endif
 #ifndef BY_CORE
 	/* pmu::add() */
@@ -354,6 +373,7 @@ inline sched_in()
 active proctype task() provided (running <= _pid)
 {
 	byte old, new, left, units;
+	bool opens;
 
 end:
 	do
@@ -387,7 +407,7 @@ end:
 		work_queued = false;
 		/* perf_gate_work() */
 		if
-		:: READABLE && !SETTLED -> move(true)
+		:: READABLE -> settle(true)
 		:: else
 		fi
 	od
@@ -429,6 +449,7 @@ inline read_count()
 active proctype nmi() provided (running <= _pid)
 {
 	byte old, new, left, was;
+	bool opens;
 
 	do
 	/* A trigger of the task runs with it. */
@@ -449,6 +470,7 @@ active proctype nmi() provided (running <= _pid)
 active proctype other()
 {
 	byte old, new;
+	bool opens;
 
 	if
 	:: true
@@ -456,7 +478,8 @@ active proctype other()
 		clock++;
 		step();
 #ifdef BY_CORE
-		move(false);
+		opens = false;
+		settle(false);
 #endif
 		locked = false
 	fi
@@ -488,7 +511,7 @@ active proctype rest()
 {
 	timeout;
 	atomic {
-		assert(running == TASK && !busy && held == 0 && !work_queued);
+		assert(running == TASK && held == 0 && !work_queued);
 		assert(is_active && SETTLED);
 		assert(depth == (fired & 1));
 		assert(latch % 2 == 0 && acct_count[0] == acct_count[1]);

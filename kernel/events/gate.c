@@ -38,8 +38,8 @@
  * Locking:   perf_gate_mutex() for links, inside of perf_event_context::mutex and
  *            outside of perf_event_context::lock. The account is written only
  *            on the CPU of the event, or under perf_event_context::lock while
- *            the event runs nowhere; perf_gate::busy orders nested writers.
- *            Firing takes no lock.
+ *            the event runs nowhere; perf_gate_hold() keeps off who interrupts
+ *            a writer. Firing takes no lock.
  */
 
 #include <linux/bpf.h>
@@ -55,21 +55,22 @@
 DEFINE_STATIC_KEY_DEFERRED_FALSE(perf_gate_key, HZ);
 
 /*
- * Counts, times or counters of events on this CPU are in motion, by so many
+ * Counts, times, counters or accounts of events on this CPU are in motion, by so many
  * instances. A firing that interrupts them leaves its targets to irq_work.
  */
 static DEFINE_PER_CPU(unsigned int, perf_gate_held);
 
+/* Who interrupts this puts back what he found. */
 static __always_inline void perf_gate_hold(void)
 {
-	this_cpu_inc(perf_gate_held);
+	__this_cpu_inc(perf_gate_held);
 	barrier();
 }
 
 static __always_inline void perf_gate_let_go(void)
 {
 	barrier();
-	this_cpu_dec(perf_gate_held);
+	__this_cpu_dec(perf_gate_held);
 }
 
 /* The PMU may be read: the event is on this CPU and fully there. */
@@ -88,13 +89,22 @@ static bool perf_gate_readable(struct perf_event *event)
 	       !this_cpu_read(perf_gate_held);
 }
 
+/* Part by part, or the compiler takes the way over the stack for the padding. */
+static __always_inline void
+perf_gate_store(struct perf_gate_acct *to, const struct perf_gate_acct *acct)
+{
+	to->count = acct->count;
+	to->running = acct->running;
+	to->open = acct->open;
+}
+
 static __always_inline void
 perf_gate_publish(struct perf_gate *gate, struct perf_gate_acct acct)
 {
 	write_seqcount_latch_begin(&gate->latch);
-	gate->acct[0] = acct;
+	perf_gate_store(&gate->acct[0], &acct);
 	write_seqcount_latch(&gate->latch);
-	gate->acct[1] = acct;
+	perf_gate_store(&gate->acct[1], &acct);
 	write_seqcount_latch_end(&gate->latch);
 }
 
@@ -104,32 +114,38 @@ static __always_inline bool perf_gate_settled(struct perf_gate *gate)
 }
 
 /*
- * Move the account to its other state, and on until it has the one that the
- * triggers ask for. @time is perf_event_ctx_time(); with @read, the count has to
- * be fetched from the PMU. If somebody else has moved the account since the
- * caller looked, the first move makes a window without any extent.
+ * Move the account to the state @open, inside of perf_gate_hold(). Whoever interrupts
+ * this and asks for another one has queued irq_work, or the event does not run.
  */
 static __always_inline void
-perf_gate_move(struct perf_gate *gate, struct perf_event *event, u64 time,
-	       bool read)
+perf_gate_move(struct perf_gate *gate, struct perf_event *event, u64 time, bool open)
 {
-	/* The instance that this one interrupted looks at the depth again. */
-	if (gate->busy)
+	struct perf_gate_acct acct;
+
+	if (gate->acct[0].open == open)
 		return;
 
-	do {
-		gate->busy = true;
-		barrier();
+	acct = perf_gate_flip(&gate->acct[0], local64_read(&event->count),
+			      perf_gate_running(event, time));
+	/* It is. This spares the compiler to find out. */
+	acct.open = open;
+	perf_gate_publish(gate, acct);
+}
+
+/*
+ * Let the account follow the depth. @time is perf_event_ctx_time(); with @read, the
+ * count has to be fetched from the PMU.
+ */
+static __always_inline void
+perf_gate_settle(struct perf_gate *gate, struct perf_event *event, u64 time, bool read)
+{
+	perf_gate_hold();
+	if (!perf_gate_settled(gate)) {
 		if (read)
 			event->pmu->read(event);
-		perf_gate_publish(gate, perf_gate_flip(&gate->acct[0],
-						       local64_read(&event->count),
-						       perf_gate_running(event, time)));
-		/* Whoever interrupts from here on moves it by itself. */
-		barrier();
-		gate->busy = false;
-		barrier();
-	} while (!perf_gate_settled(gate));
+		perf_gate_move(gate, event, time, !gate->acct[0].open);
+	}
+	perf_gate_let_go();
 }
 
 /*
@@ -216,7 +232,7 @@ static noinline void perf_gate_steer(struct perf_gate *gate,
 	if (place == PERF_GATE_OUTSIDE)
 		perf_pmu_disable(pmu);
 
-	/* As in perf_gate_move(): who interrupts leaves the rest to this loop. */
+	/* Who interrupts this leaves the rest to the loop. */
 	do {
 		gate->steering = true;
 		barrier();
@@ -233,8 +249,7 @@ static noinline void perf_gate_steer(struct perf_gate *gate,
 static void perf_gate_settle_here(struct perf_gate *gate, u64 time,
 				  enum perf_gate_place place)
 {
-	if (!perf_gate_settled(gate))
-		perf_gate_move(gate, gate->event, time, true);
+	perf_gate_settle(gate, gate->event, time, true);
 	if (gate->stops)
 		perf_gate_steer(gate, place);
 	perf_gate_update_userpage(gate, gate->event);
@@ -269,16 +284,16 @@ static void perf_gate_kick_by_core(struct perf_gate *gate, u64 time)
 {
 	/*
 	 * Their counts are right at any instant, their times are not. An event
-	 * that is on its way out is settled when it comes in again.
+	 * that is not here or on its way out is settled when it comes in again.
 	 */
-	if (this_cpu_read(perf_gate_held) &&
-	    (READ_ONCE(gate->event->oncpu) >= 0 ||
-	     READ_ONCE(gate->event->state) == PERF_EVENT_STATE_ACTIVE)) {
-		irq_work_queue(&gate->work);
+	if (this_cpu_read(perf_gate_held)) {
+		if (READ_ONCE(gate->event->oncpu) >= 0 ||
+		    READ_ONCE(gate->event->state) == PERF_EVENT_STATE_ACTIVE)
+			irq_work_queue(&gate->work);
 		return;
 	}
 
-	perf_gate_move(gate, gate->event, time, false);
+	perf_gate_settle(gate, gate->event, time, false);
 	if (gate->stops && READ_ONCE(gate->event->oncpu) >= 0)
 		perf_gate_steer(gate, perf_gate_readable(gate->event) ?
 				      PERF_GATE_IN_OVERFLOW : PERF_GATE_ANYWHERE);
@@ -302,13 +317,14 @@ static enum perf_gate_place perf_gate_place(struct perf_gate *gate,
 
 /*
  * Bring the account of a gate whose depth changed up to date, or see to it that
- * somebody does. With @direct, interrupts were on when @trigger fired, so this
- * CPU is not inside of any PMU driver.
+ * somebody does. If interrupts were on when @trigger fired, by @flags, this CPU is
+ * not inside of any PMU driver.
  */
 static noinline void perf_gate_kick(struct perf_gate *gate,
-				    struct perf_event *trigger, bool direct,
-				    u64 time)
+				    struct perf_event *trigger,
+				    unsigned long flags, u64 time)
 {
+	bool direct = !irqs_disabled_flags(flags);
 	struct perf_event *event = gate->event;
 
 	if (gate->by_core) {
@@ -326,22 +342,21 @@ static noinline void perf_gate_kick(struct perf_gate *gate,
 		return;
 	}
 
-	if (!perf_gate_settled(gate))
-		perf_gate_move(gate, event, time, true);
+	perf_gate_settle(gate, event, time, true);
 	if (gate->stops)
 		perf_gate_steer(gate, perf_gate_place(gate, trigger, direct));
 	perf_gate_update_userpage(gate, event);
 }
 
 static void perf_gate_kick_members(struct hlist_head *list,
-				   struct perf_event *trigger, bool direct,
-				   u64 time)
+				   struct perf_event *trigger,
+				   unsigned long flags, u64 time)
 {
 	struct perf_gate *member;
 
 	hlist_for_each_entry_rcu(member, list, run) {
 		perf_gate_follow(member);
-		perf_gate_kick(member, trigger, direct, time);
+		perf_gate_kick(member, trigger, flags, time);
 	}
 }
 
@@ -351,16 +366,16 @@ static void perf_gate_kick_members(struct hlist_head *list,
  */
 static noinline void perf_gate_kick_spread(struct perf_gate *gate,
 					   struct perf_event *trigger,
-					   bool direct, u64 time)
+					   unsigned long flags, u64 time)
 {
 	struct perf_gate_members *members = READ_ONCE(gate->members);
 	int cpu = smp_processor_id();
 
 	if (members) {
-		perf_gate_kick_members(&members->any, trigger, direct, time);
-		perf_gate_kick_members(&members->cpu[cpu], trigger, direct, time);
+		perf_gate_kick_members(&members->any, trigger, flags, time);
+		perf_gate_kick_members(&members->cpu[cpu], trigger, flags, time);
 	} else if (gate->event->cpu < 0 || gate->event->cpu == cpu) {
-		perf_gate_kick(gate, trigger, direct, time);
+		perf_gate_kick(gate, trigger, flags, time);
 	}
 }
 
@@ -376,10 +391,22 @@ static noinline void perf_gate_trace(struct perf_event *trigger,
 		trace_close(trigger, target);
 }
 
-/* Apply a trigger's role. Return whether the gate is to open or to close. */
+/* For a firing, which finds nothing in motion if it is one of these that fires. */
+static noinline void perf_gate_trace_held(struct perf_event *trigger,
+					  struct perf_gate *gate, bool open)
+{
+	perf_gate_let_go();
+	perf_gate_trace(trigger, gate, open);
+	perf_gate_hold();
+}
+
+/*
+ * Apply a trigger's role. Return whether the gate is to open or to close, and which
+ * of them by @open.
+ */
 static __always_inline bool perf_gate_step(struct perf_gate *gate,
 					   struct perf_event *trigger,
-					   unsigned int role)
+					   unsigned int role, bool *open)
 {
 	int old = atomic_read(&gate->depth);
 	int new;
@@ -388,47 +415,62 @@ static __always_inline bool perf_gate_step(struct perf_gate *gate,
 		new = perf_gate_next(old, role, gate->nest);
 		if (new == old)
 			return false;
-	} while (!atomic_try_cmpxchg(&gate->depth, &old, new));
+		/* Other CPUs look at it after a task switch, or with the context's lock. */
+	} while (!atomic_try_cmpxchg_relaxed(&gate->depth, &old, new));
 
 	if (!old) {
 		atomic64_inc(&gate->nr_opened);
 		if (tracepoint_enabled(open))
-			perf_gate_trace(trigger, gate, true);
+			perf_gate_trace_held(trigger, gate, true);
+		*open = true;
 		return true;
 	}
 
-	if (!new && tracepoint_enabled(close))
-		perf_gate_trace(trigger, gate, false);
+	if (new)
+		return false;
 
-	return !new;
+	if (tracepoint_enabled(close))
+		perf_gate_trace_held(trigger, gate, false);
+	*open = false;
+
+	return true;
 }
 
 /* With @simple, counts and times of the core's own events are right here. */
 static __always_inline void
-perf_gate_fire_links(struct perf_event *event, unsigned int pass, bool direct,
-		     bool simple)
+perf_gate_fire_links(struct perf_event *event, unsigned int pass,
+		     unsigned long flags, bool simple)
 {
 	/* One instant for all targets, which share its context. */
 	u64 time = perf_event_ctx_time(event);
 	struct list_head *links = &event->gate->links;
+	struct perf_event *counted;
 	struct perf_gate_link *link;
 	struct perf_gate *target;
+	bool open;
 
+	perf_gate_hold();
 	list_for_each_entry_rcu(link, links, node) {
 		target = link->target;
 		if (!(READ_ONCE(link->pass) & pass) ||
-		    !perf_gate_step(target, event, READ_ONCE(link->role)))
+		    !perf_gate_step(target, event, READ_ONCE(link->role), &open))
 			continue;
 
-		if (simple && likely(READ_ONCE(target->counts_by_core))) {
-			perf_gate_move(target, target->event, time, false);
-			perf_gate_update_userpage(target, target->event);
-		} else if (unlikely(READ_ONCE(target->spread))) {
-			perf_gate_kick_spread(target, event, direct, time);
-		} else {
-			perf_gate_kick(target, event, direct, time);
+		if (simple && likely(data_race(target->counts_by_core))) {
+			counted = target->event;
+			perf_gate_move(target, counted, time, open);
+			perf_gate_update_userpage(target, counted);
+			continue;
 		}
+
+		perf_gate_let_go();
+		if (unlikely(READ_ONCE(target->spread)))
+			perf_gate_kick_spread(target, event, flags, time);
+		else
+			perf_gate_kick(target, event, flags, time);
+		perf_gate_hold();
 	}
+	perf_gate_let_go();
 }
 
 /*
@@ -446,12 +488,15 @@ static bool perf_gate_may_fire(struct perf_event *event)
 /* Out of line, to leave its registers to those who interrupt nobody. */
 static noinline void perf_gate_fire_held(struct perf_event *event, unsigned int pass)
 {
-	perf_gate_fire_links(event, pass, false, false);
+	unsigned long flags;
+
+	local_save_flags(flags);
+	perf_gate_fire_links(event, pass, flags, false);
 }
 
-/* With @direct, interrupts were on when @event fired. */
+/* Interrupts are off, and were as in @flags when @event fired. */
 static __always_inline void
-perf_gate_fire_here(struct perf_event *event, unsigned int pass, bool direct)
+perf_gate_fire_here(struct perf_event *event, unsigned int pass, unsigned long flags)
 {
 	guard(rcu)();
 
@@ -462,7 +507,7 @@ perf_gate_fire_here(struct perf_event *event, unsigned int pass, bool direct)
 	if (unlikely(this_cpu_read(perf_gate_held)))
 		perf_gate_fire_held(event, pass);
 	else
-		perf_gate_fire_links(event, pass, direct, true);
+		perf_gate_fire_links(event, pass, flags, true);
 }
 
 /**
@@ -481,7 +526,7 @@ void __perf_gate_fire(struct perf_event *event, unsigned int pass)
 
 	/* What guard(irqsave) has saved cannot be looked at. */
 	local_irq_save(flags);
-	perf_gate_fire_here(event, pass, !irqs_disabled_flags(flags));
+	perf_gate_fire_here(event, pass, flags);
 	local_irq_restore(flags);
 }
 
@@ -553,8 +598,7 @@ int __perf_gate_sched_in(struct perf_event *event)
 
 	perf_gate_follow(gate);
 	/* If pmu::add() fails, the event has not run since ->tstamp. */
-	if (!perf_gate_settled(gate))
-		perf_gate_move(gate, event, event->tstamp, false);
+	perf_gate_settle(gate, event, event->tstamp, false);
 
 	if (!gate->stops)
 		return PERF_EF_START;
@@ -589,8 +633,7 @@ void __perf_gate_catch_up(struct perf_event *event)
 		return;
 
 	perf_gate_follow(gate);
-	if (!perf_gate_settled(gate))
-		perf_gate_move(gate, event, perf_event_ctx_time(event), false);
+	perf_gate_settle(gate, event, perf_event_ctx_time(event), false);
 	if (gate->stops) {
 		gate->stopped = perf_gate_wants_stop(gate);
 		event->hw.state = gate->stopped ? PERF_HES_STOPPED : 0;
@@ -741,18 +784,12 @@ static void perf_gate_zero(struct perf_event *event)
 	struct perf_gate_acct acct;
 
 	/*
-	 * A firing that interrupts this leaves the account alone, and a reader
-	 * finds one value or the other: the total stays, only the account tells
-	 * that none of it is inside.
+	 * A reader finds one value or the other: the total stays, only the account
+	 * tells that none of it is inside.
 	 */
-	gate->busy = true;
-	barrier();
 	acct = gate->acct[0];
 	acct.count = acct.open ? local64_read(&event->count) : 0;
 	perf_gate_publish(gate, acct);
-	barrier();
-	gate->busy = false;
-	barrier();
 }
 
 static void __perf_gate_zero(struct perf_event *event,
@@ -764,7 +801,9 @@ static void __perf_gate_zero(struct perf_event *event,
 
 	if (perf_gate_readable(event))
 		event->pmu->read(event);
+	perf_gate_hold();
 	perf_gate_zero(event);
+	perf_gate_let_go();
 	if (perf_gate_readable(event))
 		perf_gate_settle_here(gate, perf_event_ctx_time(event),
 				      PERF_GATE_OUTSIDE);

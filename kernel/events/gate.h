@@ -86,7 +86,6 @@ struct perf_gate_members {
  * @stopped:	As target: the state of the PMU that @stops is about
  * @freq_time:	As target: time inside at the last timer tick that adapted the
  *		period
- * @busy:	As target: perf_gate_move() is at work on the event's CPU
  * @steering:	As target: perf_gate_steer() is at work on the event's CPU
  * @pins:	Counted in perf_event_context::nr_no_switch_fast, because state of
  *		this task must not go on to another one with its context
@@ -129,7 +128,6 @@ struct perf_gate {
 	bool			aux;
 	bool			aux_request;
 	bool			stopped;
-	bool			busy;
 	bool			steering;
 	bool			pins;
 	bool			linked;

@@ -262,43 +262,36 @@ static void open_on_open_is_no_opening(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, perf_gate_closed(pair->target));
 }
 
-/* What an NMI does that arrives while its target's gate is being moved. */
-static void firing_inside_of_a_settle_is_not_lost(struct kunit *test)
-{
-	struct pair *pair = test->priv;
-	struct perf_gate *gate = pair->target->gate;
+struct firing {
+	struct pair	*pair;
+	bool		open;
+};
 
-	gate->busy = true;
-	fire(pair, PERF_GATE_STARTER);
-	KUNIT_EXPECT_FALSE(test, gate->acct[0].open);
-	KUNIT_EXPECT_FALSE(test, perf_gate_closed(pair->target));
-	gate->busy = false;
-	/* Stand in for the interrupted instance, which looks at the depth again. */
-	irq_work_queue(&gate->work);
-	irq_work_sync(&gate->work);
-	KUNIT_EXPECT_TRUE(test, gate->acct[0].open);
+static void fire_both_in_motion(void *data)
+{
+	struct firing *firing = data;
+
+	fire(firing->pair, PERF_GATE_STARTER);
+	local64_add(9, &firing->pair->target->count);
+	fire(firing->pair, PERF_GATE_STOPPER);
 }
 
+/* Two that interrupt the same instance. */
 static void window_that_collapses_counts_once_and_holds_nothing(struct kunit *test)
 {
 	struct pair *pair = test->priv;
-	struct perf_gate *gate = pair->target->gate;
+	struct firing firing = { .pair = pair };
+	unsigned long flags;
 
-	gate->busy = true;
-	fire(pair, PERF_GATE_STARTER);
-	local64_add(9, &pair->target->count);
-	fire(pair, PERF_GATE_STOPPER);
-	gate->busy = false;
+	local_irq_save(flags);
+	__perf_gate_call_held(fire_both_in_motion, &firing);
+	local_irq_restore(flags);
+	irq_work_sync(&pair->target->gate->work);
 
 	KUNIT_EXPECT_EQ(test, perf_gate_count(pair->target), 0);
 	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 1);
 	KUNIT_EXPECT_TRUE(test, perf_gate_closed(pair->target));
 }
-
-struct firing {
-	struct pair	*pair;
-	bool		open;
-};
 
 static void fire_in_motion(void *data)
 {
@@ -323,6 +316,27 @@ static void firing_while_events_are_in_motion_is_deferred(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, firing.open);
 	irq_work_sync(&gate->work);
 	KUNIT_EXPECT_TRUE(test, gate->acct[0].open);
+	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 1);
+}
+
+/* One interrupts what holds the accounts, the next comes before its irq_work. */
+static void firing_before_a_deferred_one_is_settled_moves_nothing(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+	struct perf_gate *gate = pair->target->gate;
+	struct firing firing = { .pair = pair };
+	unsigned long flags;
+
+	local_irq_save(flags);
+	__perf_gate_call_held(fire_in_motion, &firing);
+	local64_add(7, &pair->target->count);
+	fire(pair, PERF_GATE_STOPPER);
+	KUNIT_EXPECT_FALSE(test, gate->acct[0].open);
+	local_irq_restore(flags);
+	irq_work_sync(&gate->work);
+
+	KUNIT_EXPECT_FALSE(test, gate->acct[0].open);
+	KUNIT_EXPECT_EQ(test, perf_gate_count(pair->target), 0);
 	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 1);
 }
 
@@ -634,9 +648,9 @@ static struct kunit_suite state_suite = {
 static struct kunit_case fire_cases[] = {
 	KUNIT_CASE(window_holds_what_is_counted_in_it),
 	KUNIT_CASE(open_on_open_is_no_opening),
-	KUNIT_CASE(firing_inside_of_a_settle_is_not_lost),
 	KUNIT_CASE(window_that_collapses_counts_once_and_holds_nothing),
 	KUNIT_CASE(firing_while_events_are_in_motion_is_deferred),
+	KUNIT_CASE(firing_before_a_deferred_one_is_settled_moves_nothing),
 	KUNIT_CASE(firing_in_motion_is_latched_while_the_target_is_off),
 	KUNIT_CASE(closed_trigger_does_not_fire),
 	KUNIT_CASE(disabled_trigger_does_not_fire),
