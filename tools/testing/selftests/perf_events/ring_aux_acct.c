@@ -242,19 +242,27 @@ static bool has_majority(const struct votes *votes)
 	return votes->many >= 3 || votes->few >= 3;
 }
 
+/* Pages of up to 512 MB, but no more than a third of what is free */
+static size_t many_pages(void)
+{
+	size_t pages = 1, bytes = get_avphys_pages() * page_size() / 3;
+
+	while (2 * pages * page_size() <= bytes && pages * page_size() < 512UL << 20)
+		pages *= 2;
+	return pages * page_size() < 64UL << 20 ? 0 : pages;
+}
+
 /* Each call takes many times as long as the rival sleeps. */
 TEST_F_TIMEOUT(ring_aux_acct, others_run_while_it_is_allocated_and_freed, 300)
 {
-	size_t pages = 1, bytes = get_avphys_pages() * page_size() / 3;
 	struct votes area = { }, freed = { }, data = { };
+	size_t pages = many_pages();
 	struct ring large;
 	long before;
 	pid_t rival;
 	int fd;
 
-	while (2 * pages * page_size() <= bytes && pages * page_size() < 512UL << 20)
-		pages *= 2;
-	if (pages * page_size() < 64UL << 20)
+	if (!pages)
 		SKIP(return, "needs 192 MB of free memory");
 	ASSERT_EQ(0, ring_map(&self->ring, self->fd, DATA_PAGES));
 	rival = start_rival();
@@ -286,6 +294,62 @@ TEST_F_TIMEOUT(ring_aux_acct, others_run_while_it_is_allocated_and_freed, 300)
 	EXPECT_LT(area.few, area.many);
 	EXPECT_LT(freed.few, freed.many);
 	EXPECT_LT(data.few, data.many);
+}
+
+/* Somebody who maps that much, for good */
+static pid_t start_mapping(int fd, size_t pages)
+{
+	struct aux_area area;
+	struct ring ring;
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pin_to(0);
+		if (ring_map(&ring, fd, DATA_PAGES) ||
+		    aux_map(&area, &ring, fd, pages, PROT_READ))
+			_exit(1);
+		pause();
+	}
+	return pid;
+}
+
+/*
+ * Others have only to see it in time, which on a busy machine they may not: three
+ * processes of five decide.
+ */
+TEST_F_TIMEOUT(ring_aux_acct, process_that_is_killed_takes_no_more, 300)
+{
+	size_t pages = many_pages(), before, least, now;
+	unsigned int stopped = 0, went_on = 0;
+	pid_t pid;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "needs a second CPU");
+	if (!pages)
+		SKIP(return, "needs 192 MB of free memory");
+	pin_to(1);
+	while (stopped < 3 && went_on < 3) {
+		before = get_avphys_pages();
+		pid = start_mapping(self->fd, pages);
+		ASSERT_LT(0, pid);
+		do {
+			ASSERT_EQ(0, waitpid(pid, NULL, WNOHANG));
+		} while (get_avphys_pages() + pages / 8 > before);
+		kill(pid, SIGKILL);
+		least = before;
+		do {
+			now = get_avphys_pages();
+			if (now < least)
+				least = now;
+		} while (!waitpid(pid, NULL, WNOHANG));
+		if (before - least < pages / 2)
+			stopped++;
+		else
+			went_on++;
+	}
+	TH_LOG("%zu of %zu pages at the last kill", before - least, pages);
+	EXPECT_EQ(3, stopped);
 }
 
 /*

@@ -329,6 +329,46 @@ TEST_F(ring_poll, lost_counts_add_up)
 	EXPECT_FALSE(sum.bad);
 }
 
+/* The losses of children are those of the event that has the buffer, and told once. */
+TEST_F(ring_poll, losses_of_a_group_outlive_an_inherited_one)
+{
+	struct {
+		__u64	nr;
+		__u64	count;
+		__u64	lost;
+	} before, after;
+	cpu_set_t set;
+	int end[2];
+	pid_t pid;
+	char c;
+
+	/* An event that is inherited has a buffer on one CPU only. */
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	ASSERT_EQ(0, sched_setaffinity(0, sizeof(set), &set));
+	self->attr.inherit = 1;
+	self->attr.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_LOST;
+	self->fd = event_open_on(&self->attr, 0, 0);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, ring_map(&self->ring, self->fd, NR_PAGES));
+	record_faults(self->fd, self->ring.size / SAMPLE_SIZE + 50);
+	ASSERT_EQ(sizeof(before), read(self->fd, &before, sizeof(before)));
+	EXPECT_LT(0, before.lost);
+	ASSERT_EQ(0, pipe(end));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		close(end[1]);
+		_exit(read(end[0], &c, 1));
+	}
+	ASSERT_EQ(sizeof(after), read(self->fd, &after, sizeof(after)));
+	EXPECT_LE(before.lost, after.lost);
+	close(end[1]);
+	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+	ASSERT_EQ(sizeof(after), read(self->fd, &after, sizeof(after)));
+	EXPECT_LE(before.lost, after.lost);
+}
+
 TEST_F(ring_poll, paused_buffer_loses_and_tells)
 {
 	struct ring_sum sum = {};

@@ -258,6 +258,29 @@ TEST_F(x86_pmu_rdpmc, counter_that_does_not_exist_is_a_segmentation_fault)
 	EXPECT_TRUE(rdpmc_faults(1 << 30 | 3));
 }
 
+/* Its timer lies where the flags of other events are. */
+TEST_F(x86_pmu_rdpmc, clock_that_samples_has_no_counter)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_SOFTWARE,
+		.size		= sizeof(attr),
+		.config		= PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period	= 10000000,
+	};
+	struct perf_event_mmap_page *page;
+	int fd = pmu_open(&attr, -1);
+
+	ASSERT_LE(0, fd);
+	page = page_map(fd, 0);
+	ASSERT_NE(MAP_FAILED, page);
+	ASSERT_EQ(0, pmu_enable(fd));
+	EXPECT_FALSE(!!page->cap_user_rdpmc);
+	EXPECT_EQ(0, page->index);
+	ASSERT_EQ(0, pmu_disable(fd));
+	munmap(page, sysconf(_SC_PAGESIZE));
+	close(fd);
+}
+
 TEST_F(x86_pmu_rdpmc, administrator_can_forbid_it)
 {
 	__u32 counter = self->page->index - 1;
