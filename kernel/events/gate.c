@@ -456,6 +456,7 @@ perf_gate_fire_links(struct perf_event *event, unsigned int pass,
 		    !perf_gate_step(target, event, READ_ONCE(link->role), &open))
 			continue;
 
+		/* While a gate is being shared, either way moves the same account. */
 		if (simple && likely(data_race(target->counts_by_core))) {
 			counted = target->event;
 			perf_gate_move(target, counted, time, open);
