@@ -201,6 +201,7 @@ inline read_pmu()
 #else
 #define READ(how)	(how)
 #endif
+
 /* With the account held */
 inline move(opens)
 {
