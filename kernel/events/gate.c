@@ -391,13 +391,18 @@ static noinline void perf_gate_trace(struct perf_event *trigger,
 		trace_close(trigger, target);
 }
 
-/* For a firing, which finds nothing in motion if it is one of these that fires. */
-static noinline void perf_gate_trace_held(struct perf_event *trigger,
+/*
+ * For a firing, which finds nothing in motion if it is one of these that fires. Return
+ * whether the gate is to be open, which whoever interrupts the tracing may have changed.
+ */
+static noinline bool perf_gate_trace_held(struct perf_event *trigger,
 					  struct perf_gate *gate, bool open)
 {
 	perf_gate_let_go();
 	perf_gate_trace(trigger, gate, open);
 	perf_gate_hold();
+
+	return atomic_read(&gate->depth);
 }
 
 /*
@@ -420,18 +425,18 @@ static __always_inline bool perf_gate_step(struct perf_gate *gate,
 
 	if (!old) {
 		atomic64_inc(&gate->nr_opened);
-		if (tracepoint_enabled(open))
-			perf_gate_trace_held(trigger, gate, true);
 		*open = true;
+		if (tracepoint_enabled(open))
+			*open = perf_gate_trace_held(trigger, gate, true);
 		return true;
 	}
 
 	if (new)
 		return false;
 
-	if (tracepoint_enabled(close))
-		perf_gate_trace_held(trigger, gate, false);
 	*open = false;
+	if (tracepoint_enabled(close))
+		*open = perf_gate_trace_held(trigger, gate, false);
 
 	return true;
 }
