@@ -11,10 +11,10 @@
 calls=100 pages=16
 inside=$((calls * pages))
 
-# record OPTION...
+# record OPTION...: into buffers that hold all of it, however late perf comes to read
 record()
 {
-	perf record -o "$tmp/data" "$@" >"$tmp/err" 2>&1
+	perf record -m 4M -o "$tmp/data" "$@" >"$tmp/err" 2>&1
 }
 
 # samples SYMBOL: those that have it in the chain
