@@ -17,6 +17,8 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/trace_events.h>
+#include <linux/tracepoint.h>
+#include <trace/events/perf_gate.h>
 
 #include "../internal.h"
 #include "../gate.h"
@@ -340,6 +342,35 @@ static void firing_before_a_deferred_one_is_settled_moves_nothing(struct kunit *
 	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 1);
 }
 
+static void close_what_opens(void *data, struct perf_event *trigger,
+			     struct perf_event *target)
+{
+	struct pair *pair = data;
+
+	if (target == pair->target)
+		fire(pair, PERF_GATE_STOPPER);
+}
+
+/* Who interrupts the tracing comes last, and is not undone by whom he interrupts. */
+static void firing_inside_of_the_tracing_of_another_one_counts(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+
+	if (!IS_ENABLED(CONFIG_TRACEPOINTS))
+		kunit_skip(test, "needs CONFIG_TRACEPOINTS");
+
+	KUNIT_ASSERT_EQ(test, register_trace_open(close_what_opens, pair), 0);
+	fire(pair, PERF_GATE_STARTER);
+	unregister_trace_open(close_what_opens, pair);
+	tracepoint_synchronize_unregister();
+
+	local64_add(9, &pair->target->count);
+	KUNIT_EXPECT_TRUE(test, perf_gate_closed(pair->target));
+	KUNIT_EXPECT_FALSE(test, pair->target->gate->acct[0].open);
+	KUNIT_EXPECT_EQ(test, perf_gate_count(pair->target), 0);
+	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 1);
+}
+
 static void firing_in_motion_is_latched_while_the_target_is_off(struct kunit *test)
 {
 	struct pair *pair = test->priv;
@@ -651,6 +682,7 @@ static struct kunit_case fire_cases[] = {
 	KUNIT_CASE(window_that_collapses_counts_once_and_holds_nothing),
 	KUNIT_CASE(firing_while_events_are_in_motion_is_deferred),
 	KUNIT_CASE(firing_before_a_deferred_one_is_settled_moves_nothing),
+	KUNIT_CASE(firing_inside_of_the_tracing_of_another_one_counts),
 	KUNIT_CASE(firing_in_motion_is_latched_while_the_target_is_off),
 	KUNIT_CASE(closed_trigger_does_not_fire),
 	KUNIT_CASE(disabled_trigger_does_not_fire),
