@@ -319,7 +319,7 @@ static pid_t start_mapping(int fd, size_t pages)
  */
 TEST_F_TIMEOUT(ring_aux_acct, process_that_is_killed_takes_no_more, 300)
 {
-	size_t pages = many_pages(), most, least, now;
+	size_t pages = many_pages(), most, taken, now;
 	unsigned int stopped = 0, went_on = 0;
 	int status;
 	pid_t pid;
@@ -331,25 +331,25 @@ TEST_F_TIMEOUT(ring_aux_acct, process_that_is_killed_takes_no_more, 300)
 	pin_to(1);
 	while (stopped < 3 && went_on < 3) {
 		most = 0;
-		least = SIZE_MAX;
+		taken = 0;
 		pid = start_mapping(self->fd, pages);
 		ASSERT_LT(0, pid);
 		do {
 			now = get_avphys_pages();
 			if (now > most)
 				most = now;
-			if (now < least)
-				least = now;
-			if (now + pages / 8 <= most)
+			if (most - now > taken)
+				taken = most - now;
+			if (taken >= pages / 8)
 				kill(pid, SIGKILL);
 		} while (!waitpid(pid, &status, WNOHANG));
 		ASSERT_TRUE(WIFSIGNALED(status) || !WEXITSTATUS(status));
-		if (most - least < pages / 2)
+		if (taken < pages / 2)
 			stopped++;
 		else
 			went_on++;
 	}
-	TH_LOG("%zu of %zu pages at the last one", most - least, pages);
+	TH_LOG("%zu of %zu pages at the last one", taken, pages);
 	EXPECT_EQ(3, stopped);
 }
 
