@@ -73,20 +73,26 @@ static __always_inline void perf_gate_let_go(void)
 	__this_cpu_dec(perf_gate_held);
 }
 
-/* The PMU may be read: the event is on this CPU and fully there. */
-static bool perf_gate_readable(struct perf_event *event)
+/* The event is on this CPU and its PMU at work. */
+static __always_inline bool perf_gate_on_pmu(struct perf_event *event)
 {
 	lockdep_assert_irqs_disabled();
 
 	/*
 	 * Between the update of ->oncpu and the end of pmu::add() or pmu::del()
 	 * the event has no counter. That section runs with the PMU disabled.
-	 * A driver may assign counters as late as in pmu::pmu_enable(). Who
-	 * reads an event moves its totals one after the other.
 	 */
 	return READ_ONCE(event->oncpu) == smp_processor_id() &&
-	       !*this_cpu_ptr(event->pmu->pmu_disable_count) &&
-	       !this_cpu_read(perf_gate_held);
+	       !*this_cpu_ptr(event->pmu->pmu_disable_count);
+}
+
+/*
+ * The PMU may be read: the event is on it and fully there. A driver may assign counters
+ * as late as in pmu::pmu_enable(). Who reads an event moves its totals one after the other.
+ */
+static bool perf_gate_readable(struct perf_event *event)
+{
+	return perf_gate_on_pmu(event) && !this_cpu_read(perf_gate_held);
 }
 
 /* Part by part, or the compiler takes the way over the stack for the padding. */
@@ -120,16 +126,15 @@ static __always_inline bool perf_gate_settled(struct perf_gate *gate)
 static __always_inline void
 perf_gate_move(struct perf_gate *gate, struct perf_event *event, u64 time, bool open)
 {
-	struct perf_gate_acct acct;
+	if (gate->acct[0].open != open) {
+		struct perf_gate_acct acct =
+			perf_gate_flip(&gate->acct[0], local64_read(&event->count),
+				       perf_gate_running(event, time));
 
-	if (gate->acct[0].open == open)
-		return;
-
-	acct = perf_gate_flip(&gate->acct[0], local64_read(&event->count),
-			      perf_gate_running(event, time));
-	/* It is. This spares the compiler to find out. */
-	acct.open = open;
-	perf_gate_publish(gate, acct);
+		/* It is. This spares the compiler to find out. */
+		acct.open = open;
+		perf_gate_publish(gate, acct);
+	}
 }
 
 /*
@@ -406,44 +411,72 @@ static noinline bool perf_gate_trace_held(struct perf_event *trigger,
 }
 
 /*
- * Apply a trigger's role. Return whether the gate is to open or to close, and which
+ * Apply what a trigger does. Return whether the gate is to open or to close, and which
  * of them by @open.
  */
 static __always_inline bool perf_gate_step(struct perf_gate *gate,
 					   struct perf_event *trigger,
-					   unsigned int role, bool *open)
+					   unsigned long act, bool *open)
 {
-	int old = atomic_read(&gate->depth);
-	int new;
+	int old, new;
 
-	do {
-		new = perf_gate_next(old, role, gate->nest);
-		if (new == old)
+	/* Other CPUs look at it after a task switch, or with the context's lock. */
+	if (act & PERF_GATE_TOGGLES) {
+		/* This does not nest, so it knows the depths 0 and 1 only. */
+		*open = !atomic_fetch_xor_relaxed(1, &gate->depth);
+	} else {
+		old = atomic_read(&gate->depth);
+		do {
+			new = perf_gate_next(old, act);
+			if (new == old)
+				return false;
+		} while (!atomic_try_cmpxchg_relaxed(&gate->depth, &old, new));
+
+		if (old && new)
 			return false;
-		/* Other CPUs look at it after a task switch, or with the context's lock. */
-	} while (!atomic_try_cmpxchg_relaxed(&gate->depth, &old, new));
-
-	if (!old) {
-		atomic64_inc(&gate->nr_opened);
-		*open = true;
-		if (tracepoint_enabled(open))
-			*open = perf_gate_trace_held(trigger, gate, true);
-		return true;
+		*open = new;
 	}
 
-	if (new)
-		return false;
-
-	*open = false;
-	if (tracepoint_enabled(close))
+	if (*open) {
+		atomic64_inc(&gate->nr_opened);
+		if (tracepoint_enabled(open))
+			*open = perf_gate_trace_held(trigger, gate, true);
+	} else if (tracepoint_enabled(close)) {
 		*open = perf_gate_trace_held(trigger, gate, false);
+	}
 
 	return true;
 }
 
-/* With @simple, counts and times of the core's own events are right here. */
+/*
+ * Inside of perf_gate_hold(), with nothing in motion: bring the count of an event up to
+ * date if moving the account is all that its gate takes. Interrupts were as in @flags.
+ */
+static __always_inline bool perf_gate_fetch(struct perf_gate *gate, unsigned long flags)
+{
+	struct perf_event *event;
+
+	/* While a gate is being shared, either way moves the same account. */
+	if (likely(data_race(gate->found) == PERF_GATE_FOUND_IN_CORE))
+		return true;
+
+	if (data_race(gate->found) != PERF_GATE_FOUND_IN_PMU)
+		return false;
+
+	event = gate->event;
+	if (!perf_gate_on_pmu(event) ||
+	    (irqs_disabled_flags(flags) &&
+	     !(event->pmu->capabilities & PERF_PMU_CAP_GATE_NMI)))
+		return false;
+
+	event->pmu->read(event);
+
+	return true;
+}
+
+/* With @simple, nothing is in motion on this CPU. */
 static __always_inline void
-perf_gate_fire_links(struct perf_event *event, unsigned int pass,
+perf_gate_fire_links(struct perf_event *event, unsigned long pass,
 		     unsigned long flags, bool simple)
 {
 	/* One instant for all targets, which share its context. */
@@ -452,17 +485,17 @@ perf_gate_fire_links(struct perf_event *event, unsigned int pass,
 	struct perf_event *counted;
 	struct perf_gate_link *link;
 	struct perf_gate *target;
+	unsigned long act;
 	bool open;
 
 	perf_gate_hold();
 	list_for_each_entry_rcu(link, links, node) {
+		act = READ_ONCE(link->act);
 		target = link->target;
-		if (!(READ_ONCE(link->pass) & pass) ||
-		    !perf_gate_step(target, event, READ_ONCE(link->role), &open))
+		if (!(act & pass) || !perf_gate_step(target, event, act, &open))
 			continue;
 
-		/* While a gate is being shared, either way moves the same account. */
-		if (simple && likely(data_race(target->counts_by_core))) {
+		if (simple && perf_gate_fetch(target, flags)) {
 			counted = target->event;
 			perf_gate_move(target, counted, time, open);
 			perf_gate_update_userpage(target, counted);
@@ -492,7 +525,7 @@ static bool perf_gate_may_fire(struct perf_event *event)
 }
 
 /* Out of line, to leave its registers to those who interrupt nobody. */
-static noinline void perf_gate_fire_held(struct perf_event *event, unsigned int pass)
+static noinline void perf_gate_fire_held(struct perf_event *event, unsigned long pass)
 {
 	unsigned long flags;
 
@@ -502,7 +535,7 @@ static noinline void perf_gate_fire_held(struct perf_event *event, unsigned int 
 
 /* Interrupts are off, and were as in @flags when @event fired. */
 static __always_inline void
-perf_gate_fire_here(struct perf_event *event, unsigned int pass, unsigned long flags)
+perf_gate_fire_here(struct perf_event *event, unsigned long pass, unsigned long flags)
 {
 	guard(rcu)();
 
@@ -526,7 +559,7 @@ perf_gate_fire_here(struct perf_event *event, unsigned int pass, unsigned long f
  * Context: Any, with preemption disabled. Takes no locks. Interrupts are off
  *          for at most PERF_GATE_MAX_LINKS reads of a PMU.
  */
-void __perf_gate_fire(struct perf_event *event, unsigned int pass)
+void __perf_gate_fire(struct perf_event *event, unsigned long pass)
 {
 	unsigned long flags;
 

@@ -25,8 +25,13 @@
  * A stopper acts before the work that its trigger does at an overflow, a
  * starter after it, so that this work stays outside of the window.
  */
-#define PERF_GATE_BEFORE	1U
-#define PERF_GATE_AFTER		2U
+#define PERF_GATE_BEFORE	2UL
+#define PERF_GATE_AFTER		4UL
+
+/* What it then does to the gate, in one word with one of these. */
+#define PERF_GATE_OPENS		1UL
+#define PERF_GATE_TOGGLES	8UL
+#define PERF_GATE_NESTS		16UL
 
 /* Bounds the targets of one firing on its CPU. Interrupts are off meanwhile. */
 #define PERF_GATE_MAX_LINKS	64
@@ -65,6 +70,13 @@ struct perf_gate_members {
 	struct hlist_head	cpu[];
 };
 
+/* Where a firing finds the count of a target, if it has to do no more than to read it. */
+enum perf_gate_found {
+	PERF_GATE_FOUND_ELSEWHERE,
+	PERF_GATE_FOUND_IN_CORE,
+	PERF_GATE_FOUND_IN_PMU,
+};
+
 /**
  * struct perf_gate - An event's part in gating, as trigger, target or both
  * @event:	The event, which may be gone if others have joined its gate
@@ -78,7 +90,8 @@ struct perf_gate_members {
  *		up to date in any context
  * @stops:	As target: its PMU is stopped while the gate is closed, which spares
  *		a sampling event its overflows and an AUX area event its trace
- * @counts_by_core: As target: @by_core and not @stops nor @spread
+ * @found:	As target: where its count is, or PERF_GATE_FOUND_ELSEWHERE if it
+ *		@stops or is @spread
  * @spread: As target: its triggers fire on CPUs where its event is not, or it has
  *		@members
  * @aux:	As target: it is an AUX area event
@@ -123,7 +136,7 @@ struct perf_gate {
 	bool			nest;
 	bool			by_core;
 	bool			stops;
-	bool			counts_by_core;
+	enum perf_gate_found	found;
 	bool			spread;
 	bool			aux;
 	bool			aux_request;
@@ -156,7 +169,7 @@ struct perf_gate {
  * @trigger:	The gate of the event that fires
  * @target:	The gate that moves
  * @role:	PERF_GATE_STARTER, PERF_GATE_STOPPER or both
- * @pass:	PERF_GATE_BEFORE or PERF_GATE_AFTER, follows from @role
+ * @act:	perf_gate_act() of @role
  * @rcu:	A firing may still walk over a link that is gone
  *
  * A link holds no reference on either event. It goes when the first of them
@@ -167,29 +180,40 @@ struct perf_gate_link {
 	struct perf_gate	*trigger;
 	struct perf_gate	*target;
 	unsigned int		role;
-	unsigned int		pass;
+	unsigned long		act;
 	struct rcu_head		rcu;
 };
 
 /**
+ * perf_gate_act() - What a firing does to the target of a link
+ * @role:	Role of the trigger
+ * @nest:	attr.gate_nest of the target
+ *
+ * Context: Any, without side effects.
+ * Return: PERF_GATE_BEFORE or PERF_GATE_AFTER, with flags for perf_gate_next().
+ */
+static inline unsigned long perf_gate_act(unsigned int role, bool nest)
+{
+	return (role == PERF_GATE_STOPPER ? PERF_GATE_BEFORE : PERF_GATE_AFTER) |
+	       (role == PERF_GATE_STARTER ? PERF_GATE_OPENS : 0) |
+	       (role == PERF_GATE_TOGGLE ? PERF_GATE_TOGGLES : 0) |
+	       (nest ? PERF_GATE_NESTS : 0);
+}
+
+/**
  * perf_gate_next() - The depth of a gate after a trigger fired
  * @depth:	Depth before it fired, 0 for a closed gate
- * @role:	Role of the trigger
- * @nest:	Starters and stoppers nest
+ * @act:	perf_gate_link::act
  *
  * Context: Any, without side effects.
  * Return: The new depth.
  */
-static __always_inline int perf_gate_next(int depth, unsigned int role, bool nest)
+static __always_inline int perf_gate_next(int depth, unsigned long act)
 {
-	/* Toggling does not nest, so these two know the depths 0 and 1 only. */
-	if (role == PERF_GATE_TOGGLE)
-		return depth ^ 1;
+	if (!(act & PERF_GATE_NESTS))
+		return act & PERF_GATE_OPENS;
 
-	if (!nest)
-		return role & PERF_GATE_STARTER;
-
-	if (role == PERF_GATE_STARTER)
+	if (act & PERF_GATE_OPENS)
 		return depth < INT_MAX ? depth + 1 : depth;
 
 	return depth ? depth - 1 : 0;
@@ -251,7 +275,7 @@ static __always_inline u64 perf_gate_running(struct perf_event *event, u64 time)
 	return running;
 }
 
-void __perf_gate_fire(struct perf_event *event, unsigned int pass);
+void __perf_gate_fire(struct perf_event *event, unsigned long pass);
 void __perf_gate_fire_throttled(struct perf_event *event);
 int __perf_gate_sched_in(struct perf_event *event);
 void __perf_gate_pmu_start(struct perf_event *event, int flags);
@@ -368,7 +392,7 @@ static __always_inline struct perf_gate *perf_gate_of(struct perf_event *event)
 
 /* An occurrence of @event, or a part of it as PERF_GATE_{BEFORE,AFTER}. */
 static __always_inline void
-perf_gate_fire(struct perf_event *event, unsigned int pass)
+perf_gate_fire(struct perf_event *event, unsigned long pass)
 {
 	struct perf_gate *gate = perf_gate_of(event);
 
@@ -545,7 +569,7 @@ static inline void perf_gate_sync_child(struct perf_event *child)
 
 #else /* !CONFIG_PERF_EVENTS_GATE */
 
-static inline void perf_gate_fire(struct perf_event *event, unsigned int pass) { }
+static inline void perf_gate_fire(struct perf_event *event, unsigned long pass) { }
 static inline void perf_gate_fire_throttled(struct perf_event *event) { }
 static inline bool perf_gate_closed(struct perf_event *event) { return false; }
 static inline bool perf_gate_hides_index(struct perf_event *event) { return false; }

@@ -67,7 +67,8 @@ struct perf_gate *perf_gate_alloc_nokey(struct perf_event *event, int depth)
 	gate->stops = gate->aux || can_stop;
 	gate->stopped = gate->aux_request;
 	gate->by_core = perf_event_is_swevent(event);
-	gate->counts_by_core = gate->by_core && !gate->stops;
+	if (!gate->stops)
+		gate->found = gate->by_core ? PERF_GATE_FOUND_IN_CORE : PERF_GATE_FOUND_IN_PMU;
 	INIT_LIST_HEAD(&gate->links);
 	INIT_LIST_HEAD(&gate->member);
 	atomic_set(&gate->depth, depth);

@@ -63,8 +63,7 @@ static struct perf_gate_link **perf_gate_slot(struct perf_gate *target,
 static void perf_gate_set_role(struct perf_gate_link *link, unsigned int role)
 {
 	WRITE_ONCE(link->role, role);
-	WRITE_ONCE(link->pass, role == PERF_GATE_STOPPER ? PERF_GATE_BEFORE :
-							   PERF_GATE_AFTER);
+	WRITE_ONCE(link->act, perf_gate_act(role, link->target->nest));
 }
 
 /**
@@ -486,7 +485,7 @@ void perf_gate_make_link(struct perf_gate *trigger, struct perf_gate *target,
 	link->trigger = trigger;
 	link->target = target;
 	if (!target->members && trigger->event->cpu != target->event->cpu) {
-		WRITE_ONCE(target->counts_by_core, false);
+		WRITE_ONCE(target->found, PERF_GATE_FOUND_ELSEWHERE);
 		WRITE_ONCE(target->spread, true);
 	}
 	perf_gate_set_role(link, role);

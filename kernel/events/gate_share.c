@@ -137,7 +137,7 @@ int perf_gate_share(struct perf_gate *gate)
 	/* A firing takes it for the gate of one event or for that of one member. */
 	smp_store_release(&gate->members, members);
 	WRITE_ONCE(gate->spread, true);
-	WRITE_ONCE(gate->counts_by_core, false);
+	WRITE_ONCE(gate->found, PERF_GATE_FOUND_ELSEWHERE);
 
 	return 0;
 }
