@@ -21,7 +21,9 @@
 #define ARCH_GETPPID_SYMBOL	"__x64_sys_getppid"
 #define ARCH_COUNT_LIMIT	200
 #define ARCH_COUNT_FURTHER_LIMIT	30
-#define ARCH_GATE_EDGE_LIMIT	620
+#define ARCH_GATE_EDGE_LIMIT	370
+#define ARCH_GATE_FURTHER_LIMIT	50
+#define ARCH_GATE_FURTHER_HARDWARE_LIMIT	150
 #define ARCH_BREAKPOINTS	1
 /* The emulator that has a PMU says so, see harness/boot. */
 #define ARCH_HARDWARE		(getenv("QEMU_PMU") != NULL)
@@ -75,7 +77,9 @@ static inline __u64 counter_register(unsigned int index)
 #define ARCH_GETPPID_SYMBOL	"sys_getppid"
 #define ARCH_COUNT_LIMIT	399
 #define ARCH_COUNT_FURTHER_LIMIT	40
-#define ARCH_GATE_EDGE_LIMIT	1000
+#define ARCH_GATE_EDGE_LIMIT	677
+#define ARCH_GATE_FURTHER_LIMIT	70
+#define ARCH_GATE_FURTHER_HARDWARE_LIMIT	250
 #define ARCH_BREAKPOINTS	0
 #define ARCH_HARDWARE		1
 

@@ -166,7 +166,9 @@ static void edges(struct cost base, enum kind kind)
 		report("ref", divided(minus(many, one), most - 1),
 		       "gate edge, each further %s target", name);
 	else
-		report_limit("G2", divided(minus(many, one), most - 1), hardware ? 200 : 60,
+		report_limit("G2", divided(minus(many, one), most - 1),
+			     hardware ? ARCH_GATE_FURTHER_HARDWARE_LIMIT :
+					ARCH_GATE_FURTHER_LIMIT,
 			     "gate edge, each further %s target", name);
 }
 
