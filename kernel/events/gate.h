@@ -115,11 +115,11 @@ enum perf_gate_found {
  * @state:	The gate that has been joined, or this one
  * @members:	Those who share this gate, or NULL
  * @load:	The most members that one CPU may have to settle
+ * @refs:	The event and the members
  * @round:	The last walk over all gates of a family that came by here
  * @member:	In perf_gate_members::all of @state
+ * @rcu:	In its place, when it is in no list: a firing may still walk over @run
  * @run:	In one of the other two lists
- * @refs:	The event and the members
- * @rcu:	A firing may still walk over it
  * @heir:	Gate of the inherited event in the context at hand
  *
  * Links, members and what tells of them belong to perf_gate_mutex(): @links,
@@ -155,11 +155,13 @@ struct perf_gate {
 	struct perf_gate	*state;
 	struct perf_gate_members *members;
 	unsigned int		load;
-	u64			round;
-	struct list_head	member;
-	struct hlist_node	run;
 	refcount_t		refs;
-	struct rcu_head		rcu;
+	u64			round;
+	union {
+		struct list_head	member;
+		struct rcu_head		rcu;
+	};
+	struct hlist_node	run;
 	struct perf_gate	*heir;
 };
 
