@@ -460,6 +460,7 @@ static __always_inline bool perf_gate_fetch(struct perf_gate *gate, unsigned lon
 	if (likely(data_race(gate->found) == PERF_GATE_FOUND_IN_CORE))
 		return true;
 
+	/* That it is elsewhere by now is as good. */
 	if (data_race(gate->found) != PERF_GATE_FOUND_IN_PMU)
 		return false;
 
