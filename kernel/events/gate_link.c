@@ -62,7 +62,7 @@ static struct perf_gate_link **perf_gate_slot(struct perf_gate *target,
 
 static void perf_gate_set_role(struct perf_gate_link *link, unsigned int role)
 {
-	WRITE_ONCE(link->role, role);
+	link->role = role;
 	WRITE_ONCE(link->act, perf_gate_act(role, link->target->nest));
 }
 
