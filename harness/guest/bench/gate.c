@@ -158,7 +158,7 @@ static void edges(struct cost base, enum kind kind)
 	} else {
 		report_limit("G1", one, ARCH_GATE_EDGE_LIMIT,
 			     "gate edge, 1 %s target", name);
-		report_limit("G1", divided(pair, 2), ARCH_GATE_EDGE_LIMIT,
+		report_limit("G1", divided(pair, 2), ARCH_GATE_EDGE_OF_TWO_LIMIT,
 			     "gate edge, 1 %s target, two triggers", name);
 	}
 	report("ref", many, "gate edge, %d %s targets", most, name);
