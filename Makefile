@@ -25,7 +25,7 @@ selftest: tree	## kselftests alone, TEST='gate_link ring_poll.watermark*' some
 shell: tree	## interactive shell in the booted kernel of ARCH
 	@$(H)/shell $(ARCH)
 
-bench: tree	## instruction counts, stock against patched
+bench: tree	## instruction counts, stock against patched, TOPIC= one topic alone
 	@$(H)/bench
 
 check-all:	## check, and the same on each base in ports/, which does not pass yet

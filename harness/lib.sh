@@ -229,6 +229,29 @@ topic_closure()
 	done
 }
 
+# topic_place: where topics are built alone, below $place: a worktree of build/linux with
+# objects of its own, so that build/linux may be at work meanwhile
+topic_place()
+{
+	place=$build/bisect
+	lock bisect
+	mkdir -p "$place/log"
+	ln -sfn ../tools "$place/tools"
+	[ ! -e "$place/linux/.git" ] || return 0
+	note "checking out the base into ${place#"$top/"}/linux"
+	kgit worktree prune
+	kgit worktree add -q --detach "$place/linux" base
+}
+
+# apart SCRIPT ARGUMENT...: of the harness, in that place
+apart()
+{
+	local script=$1
+
+	shift
+	HARNESS_BUILD=$place "$top/harness/$script" "$@"
+}
+
 # overlay_of TOPIC...: the new files of these topics
 overlay_of()
 {
