@@ -14,7 +14,7 @@ CONFIG_PPC64=y
 CONFIG_CPU_LITTLE_ENDIAN=y
 CONFIG_PPC_PSERIES=y
 CONFIG_HVC_CONSOLE=y""",
-    qemu_arch="ppc64",
+    qemu_arch="tcg-ppc64",
     kernel_path="vmlinux",
     kernel_command_line="console=hvc0 printk.time=1 loglevel=7 panic=-1 oops=panic",
     extra_qemu_params=["-accel", "tcg", "-smp", "2", "-M", MACHINE,

@@ -12,7 +12,7 @@ QEMU_ARCH = QemuArchParams(
     kconfig="""
 CONFIG_SERIAL_8250=y
 CONFIG_SERIAL_8250_CONSOLE=y""",
-    qemu_arch="x86_64",
+    qemu_arch="tcg-x86_64",
     kernel_path="arch/x86/boot/bzImage",
     kernel_command_line="console=ttyS0 printk.time=1 loglevel=7 panic=-1 oops=panic",
     extra_qemu_params=["-accel", "tcg,thread=single", "-smp", "2", "-cpu", "max"])
