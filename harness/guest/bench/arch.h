@@ -77,7 +77,7 @@ static inline __u64 counter_register(unsigned int index)
 #define ARCH_TICK_ERROR		2
 #define ARCH_GETPPID_SYMBOL	"sys_getppid"
 #define ARCH_COUNT_LIMIT	399
-#define ARCH_COUNT_FURTHER_LIMIT	75
+#define ARCH_COUNT_FURTHER_LIMIT	40
 #define ARCH_GATE_EDGE_LIMIT	677
 #define ARCH_GATE_EDGE_OF_TWO_LIMIT	677
 #define ARCH_GATE_FURTHER_LIMIT	70
