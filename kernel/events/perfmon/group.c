@@ -129,6 +129,11 @@ static int pfm_group_create(struct pfm_context *ctx, struct pfm_set *set,
 	return 0;
 }
 
+/* In a kernel without gates no PMU says whether it could stop within an overflow. */
+#ifndef PERF_PMU_CAP_GATE_STOP
+#define PERF_PMU_CAP_GATE_STOP	0
+#endif
+
 static enum pfm_kind pfm_kind_of(const struct pfm_context *ctx, struct perf_event *event)
 {
 	if (pfm_event_is_clock(event))
