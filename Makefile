@@ -28,7 +28,7 @@ shell: tree	## interactive shell in the booted kernel of ARCH
 bench: tree	## instruction counts, stock against patched, TOPIC= one topic alone
 	@$(H)/bench
 
-check-all:	## check, and the same on each base in ports/, which does not pass yet
+check-all:	## check, and the same on each base in ports/
 	@$(H)/check --all
 
 check-debug:	## the tests under KASAN, lockdep and fault injection
