@@ -686,20 +686,20 @@ static bool perf_gate_keeps_stopped(struct perf_gate *gate)
 }
 
 /**
- * __perf_gate_pmu_start() - Start an event unless its gate keeps it stopped
+ * perf_gate_pmu_start() - Start an event unless its gate keeps it stopped
  * @event:	Event that the core stopped, or that was throttled
  * @flags:	For pmu::start()
  *
  * Context: CPU of the event, interrupts off.
  */
-void __perf_gate_pmu_start(struct perf_event *event, int flags)
+void perf_gate_pmu_start(struct perf_event *event, int flags)
 {
-	if (perf_gate_keeps_stopped(event->gate))
+	if (perf_gate_keeps_stopped(perf_gate_of(event)))
 		return;
 
 	event->pmu->start(event, flags);
 	/* An NMI closed it after the test and before the start. */
-	if (perf_gate_keeps_stopped(event->gate))
+	if (perf_gate_keeps_stopped(perf_gate_of(event)))
 		event->pmu->stop(event, PERF_EF_UPDATE);
 }
 

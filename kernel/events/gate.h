@@ -280,7 +280,7 @@ static __always_inline u64 perf_gate_running(struct perf_event *event, u64 time)
 void __perf_gate_fire(struct perf_event *event, unsigned long pass);
 void __perf_gate_fire_throttled(struct perf_event *event);
 int __perf_gate_sched_in(struct perf_event *event);
-void __perf_gate_pmu_start(struct perf_event *event, int flags);
+void perf_gate_pmu_start(struct perf_event *event, int flags);
 bool __perf_gate_aux_pause(struct perf_event *event, bool pause);
 void __perf_gate_reset(struct perf_event *event);
 void __perf_gate_catch_up(struct perf_event *event);
@@ -432,15 +432,6 @@ static __always_inline int perf_gate_sched_in(struct perf_event *event)
 		return __perf_gate_sched_in(event);
 
 	return PERF_EF_START;
-}
-
-/* Start @event, unless its gate keeps it stopped whatever it was stopped for. */
-static __always_inline void perf_gate_pmu_start(struct perf_event *event, int flags)
-{
-	if (perf_gates_exist())
-		__perf_gate_pmu_start(event, flags);
-	else
-		event->pmu->start(event, flags);
 }
 
 /* @event, which does not run, is to count all the same: its CPU has the context. */
