@@ -21,7 +21,7 @@
  *	Z1	perf is in use, the feature is not: 0.5 % or 8 instructions
  *	Z1w	as Z1, but page and slab state feed the row: 1 %
  *	T1, T2	of counting tracepoints: COST is at most LIMIT
- *	G1..G6	of the feature: COST is at most LIMIT
+ *	G1..G9	of the feature: COST is at most LIMIT
  *	R1..R3	of reads without a system call: COST is at most LIMIT
  *	R4	what keeps a mapped page right: 1 %
  *	P1..P4	of event sets: COST is at most LIMIT

@@ -42,13 +42,13 @@ record -c 1 -e page-faults:u --gate-on syscalls:sys_exit_madvise --gate-off sysc
 gate_is "samples between two events" \
 	"$(perf script -i "$tmp/data" -F event 2>/dev/null | grep -c page-faults)" $((2 * inside))
 
-record -g -c 1 -e page-faults:u --inside gate_inside -- $work $calls $pages 1 4
-gate_is "four threads that move in each window: samples inside" \
+record -g -c 1 -e page-faults:u --inside gate_inside -- $work $((calls / 2)) $pages 1 8
+gate_is "eight threads that move in each window: samples inside" \
 	"$(samples gate_inside)" $((4 * inside))
-gate_is "four threads that move in each window: samples outside" \
+gate_is "eight threads that move in each window: samples outside" \
 	"$(samples gate_outside)" 0
 grep -q "perf record: $((4 * calls)) windows" "$tmp/err"
-gate_say "four threads that move in each window: number of windows" $? "$(cat "$tmp/err")"
+gate_say "eight threads that move in each window: number of windows" $? "$(cat "$tmp/err")"
 
 # Events of the list are opened for each CPU, what opens and closes their gates is not.
 many=$(printf 'page-faults:u,%.0s' $(seq 40))

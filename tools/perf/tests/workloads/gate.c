@@ -7,7 +7,7 @@
  * gate_inside() and gate_outside() are called in turns, CALLS times each, and touch PAGES
  * new pages. The first is called through a pointer every other time, which is another
  * entry of it on some processors, and calls itself until there are DEPTH of it. With
- * THREADS, so many threads do it, each of which moves to another CPU in the middle of
+ * THREADS, so many threads do it, each of which moves on to the next CPU in the middle of
  * gate_inside().
  */
 #include <pthread.h>
@@ -23,7 +23,7 @@ noinline void gate_inside(int depth);
 noinline void gate_outside(void);
 
 static void (*volatile by_pointer)(int depth) = gate_inside;
-static int nr_calls = 1000, nr_pages = 16, max_depth = 1, nr_threads;
+static int nr_calls = 1000, nr_pages = 16, max_depth = 1, nr_threads, nr_cpus;
 
 static void touch(int pages)
 {
@@ -45,7 +45,7 @@ static void move(void)
 	cpu_set_t cpus;
 
 	CPU_ZERO(&cpus);
-	CPU_SET(!sched_getcpu(), &cpus);
+	CPU_SET((sched_getcpu() + 1) % nr_cpus, &cpus);
 	sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
@@ -92,6 +92,7 @@ static int gate(int argc, const char **argv)
 	if (nr_pages < 2 || nr_threads > (int)ARRAY_SIZE(threads))
 		return 1;
 
+	nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	/* Its code may lie in a page of its own, whose fault belongs to no window. */
 	(void)*(volatile const char *)touch;
 	if (!nr_threads)
