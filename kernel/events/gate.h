@@ -307,7 +307,7 @@ struct perf_gate *perf_gate_alloc(struct perf_event *event);
 struct perf_gate *perf_gate_alloc_nokey(struct perf_event *event, int depth);
 void perf_gate_free(struct perf_gate *gate);
 bool perf_gate_can_filter(struct perf_event *event);
-int perf_gate_init(struct perf_event *event);
+int __perf_gate_init(struct perf_event *event);
 void __perf_gate_release(struct perf_event *event);
 
 /* gate_link.c */
@@ -497,6 +497,12 @@ static __always_inline bool perf_gate_reset(struct perf_event *event)
 
 	__perf_gate_reset(event);
 	return true;
+}
+
+/* @event is new. That of an inherited one comes with perf_gate_inherit(). */
+static inline int perf_gate_init(struct perf_event *event)
+{
+	return event->attr.start_paused && !event->parent ? __perf_gate_init(event) : 0;
 }
 
 static inline void perf_gate_init_context(struct perf_event_context *ctx)

@@ -2,7 +2,7 @@
 /*
  * Performance event gates: how a gate comes into being and goes.
  *
- *   attr.start_paused     perf_gate_init() ----.
+ *   attr.start_paused     __perf_gate_init() --.
  *   SET_STARTER/STOPPER   perf_gate_alloc() ---+--> perf_event::gate
  *   fork                  __perf_gate_inherit()'        |
  *                                                       v
@@ -118,17 +118,14 @@ bool perf_gate_can_filter(struct perf_event *event)
 }
 
 /**
- * perf_gate_init() - Give a new event the gate that its attributes ask for
- * @event:	Event that nobody else knows
+ * __perf_gate_init() - Give a new event the gate that its attributes ask for
+ * @event:	Event that nobody else knows, with attr.start_paused
  *
  * Context: Process context, as perf_gate_alloc().
  * Return: 0, -EOPNOTSUPP if a gate could not hold back its samples, -ENOMEM.
  */
-int perf_gate_init(struct perf_event *event)
+int __perf_gate_init(struct perf_event *event)
 {
-	if (event->parent || !event->attr.start_paused)
-		return 0;
-
 	if (!perf_gate_can_filter(event))
 		return -EOPNOTSUPP;
 
