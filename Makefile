@@ -19,7 +19,7 @@ check:		## all tests on both architectures; exit status tells
 kunit: tree	## KUnit suites alone, TEST=suite one of them
 	@$(H)/kunit
 
-selftest: tree	## kselftests alone, TEST='gate_link ring_poll.watermark*' some
+selftest: tree	## kselftests alone, TEST='gate_link ring_poll.watermark*' some, CPUS=16 a larger guest
 	@$(H)/selftest
 
 shell: tree	## interactive shell in the booted kernel of ARCH
