@@ -554,6 +554,18 @@ static struct page_values read_page(struct perf_event_mmap_page *page)
 	return values;
 }
 
+/* An emulator that runs one CPU at a time turns to the next one here. */
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("pause" ::: "memory");
+#elif defined(__powerpc64__)
+	__asm__ volatile("or 1,1,1; or 2,2,2" ::: "memory");
+#else
+	__asm__ volatile("" ::: "memory");
+#endif
+}
+
 /* Returns the number of reads that went back or were torn. */
 static void *watch_page(void *data)
 {
@@ -566,6 +578,7 @@ static void *watch_page(void *data)
 		nr_bad += values.offset < last.offset || values.enabled < last.enabled ||
 			  values.running < last.running || values.running > values.enabled;
 		last = values;
+		cpu_relax();
 	}
 	return (void *)nr_bad;
 }
