@@ -85,7 +85,7 @@ deb-check:	## install them on Debian 12 and 13 in QEMU, use and remove them
 deps:		## packages, emulator, busybox
 	@$(H)/deps
 
-qemu-pmu: deps	## QEMU whose x86_64 has a PMU, kept in the user's cache
+qemu-pmu: deps	## QEMU whose x86_64 has a PMU and whose ppc64le patches code
 	@$(H)/qemu-pmu
 
 clean:		## remove build/
