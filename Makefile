@@ -85,7 +85,7 @@ deb-check:	## install them on Debian 12 and 13 in QEMU, use and remove them
 deps:		## packages, emulator, busybox
 	@$(H)/deps
 
-qemu-pmu: deps	## QEMU whose x86_64 has a PMU and whose ppc64le patches code
+qemu-pmu: deps	## the guests' QEMU: x86_64 with a PMU, ppc64le without stale code
 	@$(H)/qemu-pmu
 
 clean:		## remove build/

@@ -85,8 +85,10 @@ int main(int argc, char *argv[])
 	double end;
 	int fd;
 
-	if (argc != 2 || !file || fscanf(file, "%lu", &id) != 1)
+	if (argc != 2 || !file || fscanf(file, "%lu", &id) != 1) {
+		fprintf(stderr, "usage: stale-code SECONDS, with tracefs at %s\n", ID);
 		return 2;
+	}
 	end = now() + atoi(argv[1]);
 	for (i = 0; i < 2; i++) {
 		if (fork())
@@ -99,8 +101,10 @@ int main(int argc, char *argv[])
 	run_on(0);
 	for (; now() < end; nr++) {
 		fd = open_event(PERF_TYPE_TRACEPOINT, id);
-		if (fd < 0)
+		if (fd < 0) {
+			perror("perf_event_open");
 			return 2;
+		}
 		wait_for(0.001);
 		nr_stale += !count(fd) && is_stale(id);
 		close(fd);
