@@ -196,23 +196,41 @@ TEST_F_TIMEOUT(gate_hotplug, gates_are_made_while_a_cpu_comes_and_goes, 300)
 	EXPECT_EQ(NULL, failed);
 }
 
+/*
+ * Events of a CPU count whoever runs there, and daemons that are told of a CPU that
+ * came back ask it for their IDs. Nobody else makes these system calls.
+ */
 struct cpu_events {
 	struct gate_triggers triggers;
 	int target;
 };
+
+static void call_getscheduler(unsigned int times)
+{
+	while (times--)
+		syscall(__NR_sched_getscheduler, 0);
+}
+
+static void one_window_of_cpu(unsigned int inside, unsigned int outside)
+{
+	syscall(__NR_sched_get_priority_max, 0);
+	call_getscheduler(inside);
+	syscall(__NR_sched_get_priority_min, 0);
+	call_getscheduler(outside);
+}
 
 static void open_on_cpu(struct __test_metadata *const _metadata, struct cpu_events *events,
 			int cpu)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_TRACEPOINT, 0);
 
-	attr.config = tracepoint_id("syscalls/sys_enter_getuid");
+	attr.config = tracepoint_id("syscalls/sys_enter_sched_get_priority_max");
 	events->triggers.starter = gate_open(&attr, -1, cpu);
 	ASSERT_LE(0, events->triggers.starter);
-	attr.config = tracepoint_id("syscalls/sys_enter_geteuid");
+	attr.config = tracepoint_id("syscalls/sys_enter_sched_get_priority_min");
 	events->triggers.stopper = gate_open(&attr, -1, cpu);
 	ASSERT_LE(0, events->triggers.stopper);
-	attr.config = tracepoint_id("syscalls/sys_enter_getppid");
+	attr.config = tracepoint_id("syscalls/sys_enter_sched_getscheduler");
 	events->target = gate_open(&attr, -1, cpu);
 	ASSERT_LE(0, events->target);
 	ASSERT_EQ(0, set_both(&events->triggers, events->target));
@@ -232,12 +250,8 @@ TEST_F_TIMEOUT(gate_hotplug, events_of_an_offline_cpu_keep_their_counts, 300)
 
 	open_on_cpu(_metadata, &events, self->cpu);
 	ASSERT_EQ(0, pin_to_cpu(self->cpu));
-	for (i = 0; i < 5; i++) {
-		window_open();
-		call_getppid(4);
-		window_close();
-		call_getppid(9);
-	}
+	for (i = 0; i < 5; i++)
+		one_window_of_cpu(4, 9);
 	ASSERT_EQ(0, pin_to_cpu(nth_cpu(0)));
 	sched_setaffinity(0, sizeof(self->all_cpus), &self->all_cpus);
 	ASSERT_EQ(0, set_online(self->cpu, false));
@@ -273,9 +287,7 @@ TEST_F_TIMEOUT(gate_hotplug, events_of_an_offline_cpu_can_be_handled, 300)
 
 		open_on_cpu(_metadata, &late, self->cpu);
 		ASSERT_EQ(0, pin_to_cpu(self->cpu));
-		window_open();
-		call_getppid(2);
-		window_close();
+		one_window_of_cpu(2, 0);
 		EXPECT_EQ(2, gate_read_count(late.target));
 		sched_setaffinity(0, sizeof(self->all_cpus), &self->all_cpus);
 		close_on_cpu(&late);

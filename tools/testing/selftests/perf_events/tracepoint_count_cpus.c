@@ -54,7 +54,7 @@ static struct perf_event_attr tracepoint_attr(const char *name)
 	};
 }
 
-/* Nobody else in a guest calls getppid(2) all the time. */
+/* Of whatever runs on a CPU: see trace_attr(). */
 FIXTURE(tracepoint_cpus)
 {
 	struct perf_event_attr attr;
