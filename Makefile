@@ -76,7 +76,7 @@ save:		## commits of build/linux go back to patches/ and overlay
 series: tree	## mails for `git am` in build/series, one directory for each topic
 	@$(H)/export
 
-deb: tree	## Debian packages in build/deb, FLAVOUR=amd64|cloud-amd64|ppc64el CONFIG=FILE|running
+deb: tree	## Debian packages in build/deb, FLAVOUR=amd64|cloud-amd64|ppc64el CONFIG=FILE|running LSMOD=FILE
 	@$(H)/deb
 
 deb-check:	## install them on Debian 12 and 13 in QEMU, use and remove them
