@@ -610,9 +610,10 @@ TEST(exiting_thread_is_busy)
 	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first))
 		SKIP(return, "needs a real-time priority");
 	for (i = 0; i < 500 && !seen; i++) {
+		shared->tid = 0;
 		pid = child_run(child_takes_long_to_exit, shared);
 		do {
-			usleep(1280 >> i % 7);
+			usleep(1280 >> i % 4);
 			state = state_of(pid);
 		} while (state != 'E' && state != 'Z' && state != 'X');
 		EXPECT_EQ(-EBUSY, pfm_load_tid(fd, pid, 0));
