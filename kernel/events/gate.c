@@ -30,7 +30,7 @@
  *            if the count is at hand or the PMU of the target can be read here,
  *            otherwise in irq_work on the target's CPU. A target that its PMU
  *            does not run at the moment is left alone: neither its count nor its
- *            running time moves, and perf_gate_sched_in() settles it before it
+ *            running time moves, and perf_gate_pmu_add() settles it before it
  *            runs again.
  * Lifetime:  A gate is allocated when its event becomes a trigger or a target
  *            and is freed with it, after an RCU grace period. Links hold no
@@ -623,25 +623,36 @@ void __perf_gate_call_held(void (*func)(void *), void *data)
 }
 
 /**
- * __perf_gate_sched_in() - Settle the gate of an event that starts to run
- * @event:	Event that has a gate and whose pmu::add() is about to be called
+ * __perf_gate_pmu_add() - Settle the gate of an event and put it on its PMU
+ * @event:	The event, which may get a gate here
  *
  * Context: CPU of the event, interrupts off, perf_event_context::lock held,
  *          PMU of the event disabled.
- * Return: The flags for pmu::add(): 0 if the PMU is to be left stopped.
+ * Return: That of pmu::add(), -EAGAIN if there is no memory for its account.
  */
-int __perf_gate_sched_in(struct perf_event *event)
+int __perf_gate_pmu_add(struct perf_event *event)
 {
 	struct perf_gate *gate = event->gate;
+	struct perf_gate *shared;
 
 	lockdep_assert_held(&event->ctx->lock);
+
+	if (unlikely(!gate)) {
+		shared = perf_gate_shared(event);
+		if (!shared)
+			return event->pmu->add(event, PERF_EF_START);
+
+		gate = perf_gate_first_run(event, shared);
+		if (!gate)
+			return -EAGAIN;
+	}
 
 	perf_gate_follow(gate);
 	/* If pmu::add() fails, the event has not run since ->tstamp. */
 	perf_gate_settle(gate, event, event->tstamp, false);
 
 	if (!gate->stops)
-		return PERF_EF_START;
+		return event->pmu->add(event, PERF_EF_START);
 
 	/* Whatever changes this from here until the PMU is on queues irq_work. */
 	do {
@@ -651,26 +662,33 @@ int __perf_gate_sched_in(struct perf_event *event)
 	if (gate->aux)
 		event->hw.aux_paused = gate->stopped;
 
-	return gate->stopped && !gate->aux ? 0 : PERF_EF_START;
+	return event->pmu->add(event, gate->stopped && !gate->aux ? 0 : PERF_EF_START);
 }
 
 /**
  * __perf_gate_catch_up() - Settle the gate of an event that counts where it is not
- * @event:	Event of this CPU that has a gate, whose task sleeps or is elsewhere
+ * @event:	Event of this CPU, whose task sleeps or is elsewhere
  *
  * A tracepoint that is delivered to another task counts in the events that this
  * task has on the CPU of the delivery. Triggers fired elsewhere since it left.
  *
  * Context: Interrupts off, perf_event_context::lock of the event held.
+ * Return: False if it is not to count.
  */
-void __perf_gate_catch_up(struct perf_event *event)
+bool __perf_gate_catch_up(struct perf_event *event)
 {
 	struct perf_gate *gate = event->gate;
 
 	lockdep_assert_held(&event->ctx->lock);
 
+	/* Without an account, all that it counts is inside. */
+	if (!gate) {
+		gate = perf_gate_shared(event);
+		return !gate || atomic_read(&gate->depth);
+	}
+
 	if (event->state != PERF_EVENT_STATE_INACTIVE)
-		return;
+		return true;
 
 	perf_gate_follow(gate);
 	perf_gate_settle(gate, event, perf_event_ctx_time(event), false);
@@ -678,6 +696,8 @@ void __perf_gate_catch_up(struct perf_event *event)
 		gate->stopped = perf_gate_wants_stop(gate);
 		event->hw.state = gate->stopped ? PERF_HES_STOPPED : 0;
 	}
+
+	return true;
 }
 
 static bool perf_gate_keeps_stopped(struct perf_gate *gate)
@@ -763,7 +783,7 @@ static void __perf_gate_set(struct perf_event *event,
 			    struct perf_cpu_context *cpuctx,
 			    struct perf_event_context *ctx, void *info)
 {
-	struct perf_gate *gate = event->gate->state;
+	struct perf_gate *gate = perf_gate_state(event);
 	bool open = *(bool *)info;
 	bool was_open;
 
@@ -804,7 +824,7 @@ bool perf_gate_is_dead(struct perf_event *event)
 
 /**
  * perf_gate_set() - Open or close the gate of an event from process context
- * @event:	Event that has a gate
+ * @event:	Event that has a gate or shares one
  * @open:	The state that it is to have
  *
  * The gate of an event that is out of its context, or whose task is gone, keeps

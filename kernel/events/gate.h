@@ -7,6 +7,7 @@
 #include <linux/irq_work.h>
 #include <linux/jump_label_ratelimit.h>
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/mutex.h>
 #include <linux/perf_event.h>
 #include <linux/rcupdate.h>
@@ -103,6 +104,8 @@ enum perf_gate_found {
  * @pins:	Counted in perf_event_context::nr_no_switch_fast, because state of
  *		this task must not go on to another one with its context
  * @linked:	Of an inherited event: fork(2) has linked its family
+ * @common:	It has no event, and is the first part of a struct perf_gate_common
+ * @built_in:	It is in the memory of one of those
  * @depth:	As target: the state that the triggers ask for; open if not 0,
  *		and above 1 only with attr.gate_nest; of a member, a copy
  * @latch:	As target: lets readers in any context see a whole @acct
@@ -119,6 +122,7 @@ enum perf_gate_found {
  * @round:	The last walk over all gates of a family that came by here
  * @member:	In perf_gate_members::all of @state
  * @rcu:	In its place, when it is in no list: a firing may still walk over @run
+ * @spare:	In its place, when no event has got it yet
  * @run:	In one of the other two lists
  * @heir:	Gate of the inherited event in the context at hand
  *
@@ -144,6 +148,8 @@ struct perf_gate {
 	bool			steering;
 	bool			pins;
 	bool			linked;
+	bool			common;
+	bool			built_in;
 	atomic_t		depth;
 	seqcount_latch_t	latch;
 	struct perf_gate_acct	acct[2];
@@ -160,9 +166,35 @@ struct perf_gate {
 	union {
 		struct list_head	member;
 		struct rcu_head		rcu;
+		struct llist_node	spare;
 	};
 	struct hlist_node	run;
 	struct perf_gate	*heir;
+};
+
+/**
+ * struct perf_gate_common - The gate that inherited events of a task share
+ * @gate:	What moves, without an account
+ * @pattern:	The gate that their parents share
+ * @next:	In perf_event_context::gates
+ * @spares:	Gates for those who come to run, by perf_gate::spare
+ * @nr_spares:	Their number
+ * @nr_wanted:	What that should be: what may come to run on two CPUs
+ * @refill:	Makes it so
+ * @members:	Those of @gate that have gates of their own
+ *
+ * It belongs to its context and stays for as long as that. perf_event_context::lock
+ * is for those in perf_gate_members::cpu, and for who takes of @spares.
+ */
+struct perf_gate_common {
+	struct perf_gate	gate;
+	struct perf_gate	*pattern;
+	struct perf_gate_common	*next;
+	struct llist_head	spares;
+	atomic_t		nr_spares;
+	int			nr_wanted;
+	struct irq_work		refill;
+	struct perf_gate_members members;
 };
 
 /**
@@ -279,11 +311,11 @@ static __always_inline u64 perf_gate_running(struct perf_event *event, u64 time)
 
 void __perf_gate_fire(struct perf_event *event, unsigned long pass);
 void __perf_gate_fire_throttled(struct perf_event *event);
-int __perf_gate_sched_in(struct perf_event *event);
+int __perf_gate_pmu_add(struct perf_event *event);
 void perf_gate_pmu_start(struct perf_event *event, int flags);
 bool __perf_gate_aux_pause(struct perf_event *event, bool pause);
 void __perf_gate_reset(struct perf_event *event);
-void __perf_gate_catch_up(struct perf_event *event);
+bool __perf_gate_catch_up(struct perf_event *event);
 void __perf_gate_pmu_enable(struct pmu *pmu);
 void __perf_gate_pmu_read(struct perf_event *event);
 void __perf_gate_call_held(void (*func)(void *), void *data);
@@ -305,6 +337,7 @@ int perf_gate_read_values(struct perf_event *event, u64 read_format, u64 running
 /* gate_alloc.c */
 struct perf_gate *perf_gate_alloc(struct perf_event *event);
 struct perf_gate *perf_gate_alloc_nokey(struct perf_event *event, int depth);
+void perf_gate_setup(struct perf_gate *gate, struct perf_event *event, int depth);
 void perf_gate_free(struct perf_gate *gate);
 bool perf_gate_can_filter(struct perf_event *event);
 int __perf_gate_init(struct perf_event *event);
@@ -334,6 +367,7 @@ void __perf_gate_unpin(struct perf_event *event);
 void __perf_gate_sync_child(struct perf_event *child);
 void perf_gate_pin(struct perf_event *event);
 int perf_gate_ensure(struct perf_event *child);
+int perf_gate_ensure_own(struct perf_event *child);
 int perf_gate_prepare_children(struct perf_event *trigger,
 			       struct perf_event *target,
 			       struct list_head *spares);
@@ -350,12 +384,75 @@ void perf_gate_forsake(struct perf_gate *member);
 int perf_gate_inherit_member(struct perf_event *event);
 long perf_gate_join_fd(struct perf_event *event, int fd);
 
+/* gate_task.c */
+struct perf_gate *perf_gate_get_common(struct perf_event_context *ctx,
+				       struct perf_gate *pattern,
+				       int depth, bool fresh);
+int perf_gate_inherit_common(struct perf_event_context *ctx,
+			     struct perf_gate *pattern, int depth);
+struct perf_gate *perf_gate_first_run(struct perf_event *event,
+				      struct perf_gate *state);
+int perf_gate_adopt(struct perf_event *event, struct perf_gate *state);
+void perf_gate_give_back(struct perf_event *event, struct perf_gate *state, bool open);
+void perf_gate_free_common(struct perf_gate *gate);
+void __perf_gate_unpin_context(struct perf_event_context *ctx);
+void __perf_gate_free_context(struct perf_event_context *ctx);
+
+static inline struct perf_gate_common *perf_gate_common(struct perf_gate *gate)
+{
+	return container_of(gate, struct perf_gate_common, gate);
+}
+
+/* The gate that events of @ctx share whose parents share @pattern, or NULL. */
+static __always_inline struct perf_gate *
+perf_gate_find_common(struct perf_event_context *ctx, struct perf_gate *pattern)
+{
+	struct perf_gate_common *common;
+
+	/* Pairs with perf_gate_get_common(). */
+	for (common = smp_load_acquire(&ctx->gates); common; common = common->next) {
+		if (common->pattern == pattern)
+			return &common->gate;
+	}
+
+	return NULL;
+}
+
+/*
+ * The common gate that @event, which has none of its own, shares, or NULL. The answer
+ * lasts under perf_event_context::lock or perf_event::child_mutex of its parent.
+ */
+static __always_inline struct perf_gate *perf_gate_shared(struct perf_event *event)
+{
+	struct perf_gate *part = event->parent ? READ_ONCE(event->parent->gate) : NULL;
+
+	return part ? perf_gate_find_common(event->ctx, READ_ONCE(part->state)) : NULL;
+}
+
+/* What @event's triggers move: the state of its gate, or of the one that it shares. */
+static inline struct perf_gate *perf_gate_state(struct perf_event *event)
+{
+	struct perf_gate *gate = READ_ONCE(event->gate);
+
+	return gate ? READ_ONCE(gate->state) : perf_gate_shared(event);
+}
+
 /* Who speaks for a gate. NULL if nobody is left. */
 static inline struct perf_event *perf_gate_face(struct perf_gate *gate)
 {
-	struct perf_gate_members *members = READ_ONCE(gate->members);
+	struct perf_gate_members *members;
+
+	if (gate->common)
+		gate = perf_gate_common(gate)->pattern;
+	members = READ_ONCE(gate->members);
 
 	return members ? READ_ONCE(members->first) : gate->event;
+}
+
+static inline struct hlist_head *
+perf_gate_run_list(struct perf_gate_members *members, struct perf_event *event)
+{
+	return event->cpu < 0 ? &members->any : &members->cpu[event->cpu];
 }
 
 /* Copy the depth that @gate shares. An NMI may move it meanwhile. */
@@ -425,20 +522,20 @@ static __always_inline bool perf_gate_hides_index(struct perf_event *event)
 	return gate && !READ_ONCE(gate->acct[0].open);
 }
 
-/* The flags for pmu::add() of @event. */
-static __always_inline int perf_gate_sched_in(struct perf_event *event)
+/* pmu::add() of @event. */
+static __always_inline int perf_gate_pmu_add(struct perf_event *event)
 {
-	if (perf_gate_of(event))
-		return __perf_gate_sched_in(event);
+	/* One that is inherited may be about to get a gate. */
+	if (perf_gates_exist() && (event->gate || event->parent))
+		return __perf_gate_pmu_add(event);
 
-	return PERF_EF_START;
+	return event->pmu->add(event, PERF_EF_START);
 }
 
 /* @event, which does not run, is to count all the same: its CPU has the context. */
-static __always_inline void perf_gate_catch_up(struct perf_event *event)
+static __always_inline bool perf_gate_catch_up(struct perf_event *event)
 {
-	if (perf_gate_of(event))
-		__perf_gate_catch_up(event);
+	return !perf_gates_exist() || __perf_gate_catch_up(event);
 }
 
 /* For how many ns @event has counted since the last tick, 0 if it is too early to say. */
@@ -473,6 +570,16 @@ static __always_inline void perf_gate_pmu_read(struct perf_event *event)
 		event->pmu->read(event);
 }
 
+/* Call @func, which has the times of @event in motion. */
+static __always_inline void perf_gate_call_moving(struct perf_event *event,
+						  void (*func)(void *))
+{
+	if (perf_gate_of(event))
+		__perf_gate_call_held(func, event);
+	else
+		func(event);
+}
+
 /* Call @func, which has the events of this CPU in motion. */
 static __always_inline void perf_gate_call_held(void (*func)(void *), void *data)
 {
@@ -484,10 +591,15 @@ static __always_inline void perf_gate_call_held(void (*func)(void *), void *data
 
 static __always_inline u64 perf_gate_count(struct perf_event *event)
 {
-	if (perf_gate_of(event))
-		return __perf_gate_count(event);
+	u64 count = local64_read(&event->count);
 
-	return local64_read(&event->count);
+	if (!perf_gates_exist())
+		return count;
+
+	/* All of it is inside if there was no gate by then: perf_gate_take(). */
+	smp_rmb();
+
+	return READ_ONCE(event->gate) ? __perf_gate_count(event) : count;
 }
 
 static __always_inline bool perf_gate_reset(struct perf_event *event)
@@ -508,6 +620,13 @@ static inline int perf_gate_init(struct perf_event *event)
 static inline void perf_gate_init_context(struct perf_event_context *ctx)
 {
 	mutex_init(&ctx->gate_mutex);
+}
+
+/* Its events are gone, and nobody walks over their gates any more. */
+static inline void perf_gate_free_context(struct perf_event_context *ctx)
+{
+	if (ctx->gates)
+		__perf_gate_free_context(ctx);
 }
 
 /* Not behind the static key: it is this that lets go of it. */
@@ -557,6 +676,8 @@ static inline void perf_gate_list_del(struct perf_event *event)
 {
 	if (event->gate)
 		__perf_gate_unpin(event);
+	if (!event->ctx->nr_events && event->ctx->gates)
+		__perf_gate_unpin_context(event->ctx);
 }
 
 /* @child is gone, but for its part in what its parent tells. */
@@ -572,11 +693,10 @@ static inline void perf_gate_fire(struct perf_event *event, unsigned long pass) 
 static inline void perf_gate_fire_throttled(struct perf_event *event) { }
 static inline bool perf_gate_closed(struct perf_event *event) { return false; }
 static inline bool perf_gate_hides_index(struct perf_event *event) { return false; }
-static inline int perf_gate_sched_in(struct perf_event *event) { return PERF_EF_START; }
 static inline bool perf_gates_exist(void) { return false; }
 static inline u64 perf_gate_tick_span(struct perf_event *event) { return TICK_NSEC; }
 static inline void perf_gate_list_add(struct perf_event *event) { }
-static inline void perf_gate_catch_up(struct perf_event *event) { }
+static inline bool perf_gate_catch_up(struct perf_event *event) { return true; }
 static inline void perf_gate_list_del(struct perf_event *event) { }
 static inline void perf_gate_sync_child(struct perf_event *child) { }
 static inline void perf_gate_pmu_enable(struct pmu *pmu) { pmu->pmu_enable(pmu); }
@@ -585,6 +705,7 @@ static inline void perf_gate_call_held(void (*func)(void *), void *data) { func(
 static inline bool perf_gate_reset(struct perf_event *event) { return false; }
 static inline int perf_gate_init(struct perf_event *event) { return 0; }
 static inline void perf_gate_init_context(struct perf_event_context *ctx) { }
+static inline void perf_gate_free_context(struct perf_event_context *ctx) { }
 static inline void perf_gate_release(struct perf_event *event) { }
 static inline void perf_gate_sever(struct perf_event *event, bool gone) { }
 static inline void perf_gate_free_rcu(struct perf_event *event) { }
@@ -592,6 +713,16 @@ static inline void perf_gate_free_rcu(struct perf_event *event) { }
 static inline void perf_gate_pmu_start(struct perf_event *event, int flags)
 {
 	event->pmu->start(event, flags);
+}
+
+static inline int perf_gate_pmu_add(struct perf_event *event)
+{
+	return event->pmu->add(event, PERF_EF_START);
+}
+
+static inline void perf_gate_call_moving(struct perf_event *event, void (*func)(void *))
+{
+	func(event);
 }
 
 static inline bool perf_gate_aux_pause(struct perf_event *event, bool pause)

@@ -53,13 +53,26 @@ struct perf_gate *perf_gate_alloc(struct perf_event *event)
 struct perf_gate *perf_gate_alloc_nokey(struct perf_event *event, int depth)
 {
 	struct perf_gate *gate = kzalloc(sizeof(*gate), GFP_KERNEL);
-	bool can_stop;
 
-	if (!gate)
-		return NULL;
+	if (gate)
+		perf_gate_setup(gate, event, depth);
 
-	can_stop = is_sampling_event(event) &&
-		   event->pmu->capabilities & PERF_PMU_CAP_GATE_STOP;
+	return gate;
+}
+
+/**
+ * perf_gate_setup() - Make memory a gate
+ * @gate:	The memory, all zero
+ * @event:	The event that it is for
+ * @depth:	Depth that it is to have
+ *
+ * Context: Any.
+ */
+void perf_gate_setup(struct perf_gate *gate, struct perf_event *event, int depth)
+{
+	bool can_stop = is_sampling_event(event) &&
+			event->pmu->capabilities & PERF_PMU_CAP_GATE_STOP;
+
 	gate->event = event;
 	gate->nest = event->attr.gate_nest;
 	gate->aux = has_aux(event);
@@ -79,8 +92,6 @@ struct perf_gate *perf_gate_alloc_nokey(struct perf_event *event, int depth)
 	gate->acct[0].open = depth;
 	gate->acct[1].open = depth;
 	gate->work = IRQ_WORK_INIT_HARD(perf_gate_work);
-
-	return gate;
 }
 
 /**
@@ -151,6 +162,9 @@ void __perf_gate_release(struct perf_event *event)
 	__perf_gate_sever(event, true);
 	/* Queued only for running events, and this one will not run again. */
 	irq_work_sync(&event->gate->work);
+	/* What it is in stays for as long as its context, or longer: that is RCU, too. */
+	if (event->gate->built_in)
+		WRITE_ONCE(event->gate, NULL);
 	if (!event->parent)
 		static_branch_slow_dec_deferred(&perf_gate_key);
 }

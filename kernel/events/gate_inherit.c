@@ -16,13 +16,15 @@
  * perf_event::child_mutex makes sure that no pair is left out, whichever of them
  * comes first:
  *
- *   fork     An inherited event gets its gate and state with child_mutex held
- *            when it is put on the list of its parent. When all events of the
- *            task are there, they are linked as their parents are by then.
+ *   fork     An inherited event gets its gate, or one to share, and its state with
+ *            child_mutex held when it is put on the list of its parent. When all
+ *            events of the task are there, they are linked as their parents are by
+ *            then.
  *   SET_*    Pairs that exist are looked for with both child_mutexes held. None
- *            of their events is freed before they are linked, because that takes
- *            perf_gate_mutex(), too. A pair of which one event is still to come
- *            is left to the fork.
+ *            of their triggers is freed before they are linked, because that takes
+ *            perf_gate_mutex(), too, as it does for a target that has a gate of its
+ *            own. One that all of a task share stays with the trigger's context. A
+ *            pair of which one event is still to come is left to the fork.
  *   exit     An event leaves the list of its parent under child_mutex, and
  *            breaks its links when it is freed.
  *
@@ -66,13 +68,17 @@ void __perf_gate_pin(struct perf_event *event)
  */
 void __perf_gate_unpin(struct perf_event *event)
 {
+	struct perf_gate *gate = event->gate;
+
 	lockdep_assert_held(&event->ctx->lock);
 
-	if (!event->gate->pins)
-		return;
-
-	event->gate->pins = false;
-	local_dec(&event->ctx->nr_no_switch_fast);
+	if (gate->pins) {
+		gate->pins = false;
+		local_dec(&event->ctx->nr_no_switch_fast);
+	}
+	/* Firings look for it no more. */
+	if (gate->state->common)
+		hlist_del_init_rcu(&gate->run);
 }
 
 static void perf_gate_pin_function(struct perf_event *event,
@@ -107,8 +113,24 @@ void perf_gate_pin(struct perf_event *event)
 		event_function_call(event, perf_gate_pin_function, NULL);
 }
 
+/* @child is the first of those that share a gate, or shares none. */
+static noinline int perf_gate_inherit_first(struct perf_event *child,
+					    struct perf_event *source,
+					    struct perf_gate *pattern)
+{
+	struct perf_gate *state = perf_gate_state(source);
+	int depth = state ? atomic_read(&state->depth) : 1;
+
+	if (READ_ONCE(pattern->members))
+		return perf_gate_inherit_common(child->ctx, pattern, depth);
+
+	child->gate = perf_gate_alloc_nokey(child, depth);
+
+	return child->gate ? 0 : -ENOMEM;
+}
+
 /**
- * __perf_gate_inherit() - Give an inherited event the gate of its parent
+ * __perf_gate_inherit() - Give an inherited event its gate, or a gate to share
  * @child:	The event, in no list yet
  * @source:	The event of the forking task that it is the copy of
  *
@@ -117,21 +139,21 @@ void perf_gate_pin(struct perf_event *event)
  */
 int __perf_gate_inherit(struct perf_event *child, struct perf_event *source)
 {
-	int depth = 1;
+	struct perf_gate *pattern, *state;
 
 	lockdep_assert_held(&child->parent->child_mutex);
 
-	if (source->gate)
-		depth = atomic_read(&READ_ONCE(source->gate->state)->depth);
+	pattern = READ_ONCE(child->parent->gate->state);
+	state = perf_gate_find_common(child->ctx, pattern);
+	if (likely(state && READ_ONCE(state->pins)))
+		return 0;
 
-	child->gate = perf_gate_alloc_nokey(child, depth);
-
-	return child->gate ? 0 : -ENOMEM;
+	return perf_gate_inherit_first(child, source, pattern);
 }
 
 /**
  * perf_gate_ensure() - Give an inherited event that is there a gate, which is open
- * @child:	The event
+ * @child:	The event, which may share a common gate instead
  *
  * Context: Process context, perf_gate_mutex() held, and perf_event::child_mutex of
  *          its parent or perf_event_context::mutex of a task that does not run yet.
@@ -145,7 +167,7 @@ int perf_gate_ensure(struct perf_event *child)
 	lockdep_assert(lockdep_is_held(&child->parent->child_mutex) ||
 		       lockdep_is_held(&child->ctx->mutex));
 
-	if (child->gate)
+	if (child->gate || perf_gate_shared(child))
 		return 0;
 
 	gate = perf_gate_alloc_nokey(child, 1);
@@ -159,6 +181,34 @@ int perf_gate_ensure(struct perf_event *child)
 	return 0;
 }
 
+/**
+ * perf_gate_ensure_own() - perf_gate_ensure(), and let the event not do without
+ * @child:	The event
+ *
+ * Context: As perf_gate_ensure().
+ * Return: 0, -ENOMEM.
+ */
+int perf_gate_ensure_own(struct perf_event *child)
+{
+	struct perf_gate *state;
+	int ret;
+
+	ret = perf_gate_ensure(child);
+	if (ret || READ_ONCE(child->gate))
+		return ret;
+
+	state = perf_gate_shared(child);
+
+	return state ? perf_gate_adopt(child, state) : 0;
+}
+
+/* What stands for the target of a link in @ctx, or NULL. */
+static struct perf_gate *perf_gate_heir(struct perf_event_context *ctx,
+					struct perf_gate *target)
+{
+	return perf_gate_find_common(ctx, target) ?: target->heir;
+}
+
 /* Link an event of a new task to those that inherit from its parent's targets. */
 static int perf_gate_inherit_from(struct perf_event *event)
 {
@@ -166,12 +216,12 @@ static int perf_gate_inherit_from(struct perf_event *event)
 	int ret;
 
 	list_for_each_entry(link, &event->parent->gate->links, node) {
-		struct perf_gate *heir = link->target->heir;
+		struct perf_gate *heir = perf_gate_heir(event->ctx, link->target);
 
 		if (!heir)
 			continue;
 
-		ret = perf_gate_ensure(event);
+		ret = perf_gate_ensure_own(event);
 		if (ret)
 			return ret;
 
@@ -191,51 +241,81 @@ static int perf_gate_inherit_from(struct perf_event *event)
 	return 0;
 }
 
-/* @event is to be linked as the events of this family are. */
-static bool perf_gate_is_heir(struct perf_event *event, struct mutex *family)
+/*
+ * An event of a new task may have to be linked. One that shares a common gate may not,
+ * unless its parent is a trigger, too.
+ */
+static bool perf_gate_is_unlinked(struct perf_event *event)
 {
-	return READ_ONCE(event->parent->gate) && perf_gate_mutex(event) == family;
+	struct perf_gate *part = READ_ONCE(event->parent->gate);
+	struct perf_gate *gate = READ_ONCE(event->gate);
+
+	if (!part)
+		return false;
+
+	if (gate)
+		return !gate->linked;
+
+	return READ_ONCE(part->nr_links) || !READ_ONCE(READ_ONCE(part->state)->members);
 }
 
-/* Link those events of @ctx whose parents are in one context. */
-static int perf_gate_inherit_family(struct perf_event_context *ctx,
-				    struct mutex *family)
+/* Link those events on @list, by the member of their gates, whose lock is @family. */
+static int perf_gate_inherit_family(struct list_head *list, struct mutex *family)
 {
-	struct perf_event *event;
-	struct perf_gate *gate;
+	struct perf_gate *gate, *next;
+	LIST_HEAD(heirs);
 	int ret = 0;
 
 	guard(mutex)(family);
 
-	/* An event whose gate others have joined has what they are to join here. */
-	list_for_each_entry(event, &ctx->event_list, event_entry) {
-		if (!perf_gate_is_heir(event, family) || !event->gate)
+	list_for_each_entry_safe(gate, next, list, member) {
+		if (perf_gate_mutex(gate->event) != family)
 			continue;
-		event->gate->linked = true;
-		gate = event->parent->gate->state;
-		if (event->gate->state != event->gate)
-			gate->heir = event->gate->state;
-		else if (event->parent->gate == gate && !gate->heir)
-			gate->heir = event->gate;
+
+		list_move_tail(&gate->member, &heirs);
+		gate->linked = true;
+		gate->event->parent->gate->heir = gate;
+		/* Its parent has come to share a gate since it was inherited. */
+		if (!ret && gate->event->parent->gate->state->members)
+			ret = perf_gate_inherit_member(gate->event);
 	}
 
-	list_for_each_entry(event, &ctx->event_list, event_entry) {
-		if (!ret && event->gate && perf_gate_is_heir(event, family) &&
-		    event->parent->gate->state->members)
-			ret = perf_gate_inherit_member(event);
+	list_for_each_entry(gate, &heirs, member) {
+		if (!ret)
+			ret = perf_gate_inherit_from(gate->event);
 	}
 
-	list_for_each_entry(event, &ctx->event_list, event_entry) {
-		if (!ret && perf_gate_is_heir(event, family))
-			ret = perf_gate_inherit_from(event);
-	}
-
-	list_for_each_entry(event, &ctx->event_list, event_entry) {
-		if (perf_gate_is_heir(event, family))
-			event->parent->gate->state->heir = NULL;
+	list_for_each_entry_safe(gate, next, &heirs, member) {
+		gate->event->parent->gate->heir = NULL;
+		list_del_init(&gate->member);
 	}
 
 	return ret;
+}
+
+/* Put those events of a new task on @list that may have to be linked. */
+static int perf_gate_find_unlinked(struct perf_event_context *ctx, struct list_head *list)
+{
+	struct perf_event *event;
+	int ret;
+
+	/*
+	 * They are all on the lists of their parents, so whoever makes links from
+	 * here on finds them, and whoever did before has left a gate there.
+	 */
+	list_for_each_entry(event, &ctx->event_list, event_entry) {
+		if (!perf_gate_is_unlinked(event))
+			continue;
+
+		guard(mutex)(perf_gate_mutex(event));
+
+		ret = perf_gate_ensure_own(event);
+		if (ret)
+			return ret;
+		list_add_tail(&event->gate->member, list);
+	}
+
+	return 0;
 }
 
 /**
@@ -248,26 +328,23 @@ static int perf_gate_inherit_family(struct perf_event_context *ctx,
  */
 int __perf_gate_inherit_links(struct perf_event_context *ctx)
 {
-	struct perf_event *event;
+	struct perf_gate *gate, *next;
+	LIST_HEAD(list);
 	int ret;
 
+	/* None of its events is freed, or looked at as a member, meanwhile. */
 	guard(mutex)(&ctx->mutex);
 
-	/*
-	 * They are all on the lists of their parents, so whoever makes links from
-	 * here on finds them, and whoever did before has left a gate there.
-	 */
-	list_for_each_entry(event, &ctx->event_list, event_entry) {
-		if (!READ_ONCE(event->parent->gate) ||
-		    (READ_ONCE(event->gate) && event->gate->linked))
-			continue;
-
-		ret = perf_gate_inherit_family(ctx, perf_gate_mutex(event));
-		if (ret)
-			return ret;
+	ret = perf_gate_find_unlinked(ctx, &list);
+	while (!ret && !list_empty(&list)) {
+		gate = list_first_entry(&list, struct perf_gate, member);
+		ret = perf_gate_inherit_family(&list, perf_gate_mutex(gate->event));
 	}
 
-	return 0;
+	list_for_each_entry_safe(gate, next, &list, member)
+		list_del_init(&gate->member);
+
+	return ret;
 }
 
 /* The event of @ctx that inherits from @trigger. */
@@ -308,14 +385,14 @@ static int perf_gate_prepare_member(struct perf_event *trigger,
 		if (ret)
 			break;
 
-		gate = child->gate->state;
+		gate = perf_gate_state(child);
 		partner = gate->round == round ? NULL :
 						 perf_gate_partner(trigger, child->ctx);
 		if (!partner)
 			continue;
 
 		gate->round = round;
-		ret = perf_gate_ensure(partner);
+		ret = perf_gate_ensure_own(partner);
 		if (ret)
 			break;
 
@@ -408,13 +485,15 @@ static void perf_gate_set_children(struct perf_event *target, bool open,
 				   u64 round)
 {
 	struct perf_event *child;
+	struct perf_gate *gate;
 
 	guard(mutex)(&target->child_mutex);
 
 	list_for_each_entry(child, &target->child_list, child_list) {
-		if (!child->gate || child->gate->state->round == round)
+		gate = perf_gate_state(child);
+		if (!gate || gate->round == round)
 			continue;
-		child->gate->state->round = round;
+		gate->round = round;
 		perf_gate_set(child, open);
 	}
 }
@@ -442,6 +521,17 @@ void perf_gate_set_family(struct perf_event *target, bool open)
 		perf_gate_set_children(member->event, open, round);
 }
 
+/* One that has run, or that has had a gate of its own from the start. */
+static noinline void perf_gate_sync_values(struct perf_event *child)
+{
+	struct perf_gate *gate = child->parent->gate;
+	u64 values[2];
+
+	perf_gate_values(child, PERF_FORMAT_GATE, U64_MAX, true, values);
+	atomic64_add(values[0], &gate->child_running);
+	atomic64_add(values[1], &gate->child_opened);
+}
+
 /**
  * __perf_gate_sync_child() - Fold the gate of an inherited event that ends
  * @child:	The event, which runs no more
@@ -451,12 +541,15 @@ void perf_gate_set_family(struct perf_event *target, bool open)
  */
 void __perf_gate_sync_child(struct perf_event *child)
 {
-	struct perf_gate *gate = child->parent->gate;
-	u64 values[2];
+	struct perf_gate *shared;
 
 	lockdep_assert_held(&child->parent->child_mutex);
 
-	perf_gate_values(child, PERF_FORMAT_GATE, U64_MAX, true, values);
-	atomic64_add(values[0], &gate->child_running);
-	atomic64_add(values[1], &gate->child_opened);
+	if (!child->gate) {
+		shared = perf_gate_shared(child);
+		if (shared && !atomic64_read(&shared->nr_opened))
+			return;
+	}
+
+	perf_gate_sync_values(child);
 }

@@ -126,18 +126,43 @@ void __perf_gate_sever(struct perf_event *event, bool gone)
 		perf_gate_dissolve(gate, false);
 	if (!gate->state->members)
 		perf_gate_unlink_target(gate);
-	else if (!list_empty(&gate->member))
+	else if (gate->state != gate || !list_empty(&gate->member))
 		perf_gate_forsake(gate);
+}
+
+/* Break the links that stand for @link in the tasks that inherit its events. */
+static void perf_gate_unlink_heirs(struct perf_gate_link *link)
+{
+	struct perf_event *trigger = link->trigger->event;
+	struct perf_gate_link *heir, *next;
+	struct perf_event *child;
+
+	guard(mutex)(&trigger->child_mutex);
+
+	list_for_each_entry(child, &trigger->child_list, child_list) {
+		if (!child->gate)
+			continue;
+		list_for_each_entry_safe(heir, next, &child->gate->links, node) {
+			if (heir->target->common &&
+			    perf_gate_common(heir->target)->pattern == link->target)
+				perf_gate_unlink(heir, PERF_GATE_TOGGLE);
+		}
+	}
 }
 
 /**
  * perf_gate_unlink_target() - Break the links of an event as target
- * @target:	Its gate
+ * @target:	Its gate. If others share it, those who inherit do so no more.
  *
- * Context: Process context, perf_gate_mutex() held.
+ * Context: Process context, perf_gate_mutex() held. Takes perf_event::child_mutex of the
+ *          triggers if others share @target.
  */
 void perf_gate_unlink_target(struct perf_gate *target)
 {
+	if (target->members && target->starter)
+		perf_gate_unlink_heirs(target->starter);
+	if (target->members && target->stopper && target->stopper != target->starter)
+		perf_gate_unlink_heirs(target->stopper);
 	if (target->starter)
 		perf_gate_unlink(target->starter, PERF_GATE_STARTER);
 	if (target->stopper)
@@ -233,8 +258,8 @@ static int perf_gate_clear(struct perf_event *event)
 
 	scoped_guard(mutex, &event->child_mutex) {
 		list_for_each_entry(child, &event->child_list, child_list) {
-			if (child->gate)
-				perf_gate_unlink_target(child->gate->state);
+			if (child->gate && child->gate->state == child->gate)
+				perf_gate_unlink_target(child->gate);
 		}
 	}
 	perf_gate_set_family(event, true);

@@ -107,7 +107,7 @@ u64 __perf_gate_tick_span(struct perf_event *event)
 int perf_gate_add_values(struct perf_event *event, u64 read_format, u64 running,
 			 bool self, u64 *values)
 {
-	struct perf_gate *gate = event->gate;
+	struct perf_gate *state, *gate = event->gate;
 	u64 time, opened = 0;
 	int n = 0;
 
@@ -121,8 +121,9 @@ int perf_gate_add_values(struct perf_event *event, u64 read_format, u64 running,
 	}
 
 	if (read_format & PERF_FORMAT_GATE_COUNT) {
-		if (gate)
-			opened = atomic64_read(&READ_ONCE(gate->state)->nr_opened);
+		state = perf_gate_state(event);
+		if (state)
+			opened = atomic64_read(&state->nr_opened);
 		if (gate && !self)
 			opened += atomic64_read(&gate->child_opened);
 		values[n++] += opened;

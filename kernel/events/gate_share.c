@@ -11,15 +11,14 @@
  * together. PERF_EVENT_IOC_JOIN_GATE makes an event a member of the gate of another
  * one. A firing moves one depth then, and settles those members that can run on its
  * CPU, however many CPUs there are. The members of other CPUs do not run, and copy
- * the depth when they come in: perf_gate_sched_in().
+ * the depth when they come in: perf_gate_pmu_add().
  *
  * What all share is in the gate of the event that was joined. It stays when that
  * event is closed, for as long as it has members. Each member has an account of
  * its own. Its perf_gate::depth is a copy for those who ask on its CPU.
  *
  * Inherited events join as their parents have joined, so the events of a new task
- * share a gate that has one starter and one stopper. If the event whose gate was
- * joined is not inherited by that task, the gate is one that has no event.
+ * share a gate that has one starter and one stopper, and no event: gate_task.c.
  *
  * Contexts:  A member comes and goes on the CPU of its context, where the firings
  *            are, or when it does not run any more. Firings walk the members of
@@ -44,12 +43,6 @@ struct perf_gate_change {
 	bool			open;
 	bool			done;
 };
-
-static struct hlist_head *perf_gate_run_list(struct perf_gate_members *members,
-					     struct perf_event *event)
-{
-	return event->cpu < 0 ? &members->any : &members->cpu[event->cpu];
-}
 
 static unsigned int perf_gate_count_load(struct perf_gate_members *members)
 {
@@ -90,12 +83,11 @@ static void perf_gate_update_members(struct perf_gate *gate)
 	first = list_first_entry_or_null(&gate->members->all, struct perf_gate,
 					 member);
 	WRITE_ONCE(gate->members->first, first ? first->event : NULL);
-	/* Nobody links inherited events but after the pattern of their parents. */
-	if (!first || first->event->parent)
+	if (!first)
 		return;
 
 	more = perf_gate_count_load(gate->members) - gate->load;
-	gate->load += more;
+	WRITE_ONCE(gate->load, gate->load + more);
 	if (gate->starter)
 		gate->starter->trigger->nr_targets += more;
 	if (gate->stopper && gate->stopper != gate->starter)
@@ -104,9 +96,13 @@ static void perf_gate_update_members(struct perf_gate *gate)
 
 static void perf_gate_list_member(struct perf_gate *gate, struct perf_gate *member)
 {
-	list_add_tail(&member->member, &gate->members->all);
-	hlist_add_head_rcu(&member->run,
-			   perf_gate_run_list(gate->members, member->event));
+	struct perf_event *event = member->event;
+
+	if (!gate->common)
+		list_add_tail(&member->member, &gate->members->all);
+	else if (!(event->attach_state & PERF_ATTACH_CONTEXT))
+		return;
+	hlist_add_head_rcu(&member->run, perf_gate_run_list(gate->members, event));
 }
 
 /**
@@ -153,6 +149,11 @@ void perf_gate_put(struct perf_gate *gate)
 	if (!refcount_dec_and_test(&gate->refs))
 		return;
 
+	if (gate->common) {
+		perf_gate_free_common(gate);
+		return;
+	}
+
 	if (gate->members)
 		kfree_rcu(gate->members, rcu);
 	kfree_rcu(gate, rcu);
@@ -187,7 +188,7 @@ static void perf_gate_quit(struct perf_gate *member, bool open)
 	u64 opened;
 	int depth;
 
-	hlist_del_rcu(&member->run);
+	hlist_del_init_rcu(&member->run);
 	/* An NMI may move what it leaves. */
 	do {
 		opened = atomic64_read(&gate->nr_opened);
@@ -219,18 +220,24 @@ static void __perf_gate_leave(struct perf_event *event,
 {
 	struct perf_gate_change *change = info;
 
-	perf_gate_quit(event->gate, change->open);
-	perf_gate_settle_any(event->gate);
+	if (event->gate) {
+		perf_gate_quit(event->gate, change->open);
+		perf_gate_settle_any(event->gate);
+	} else {
+		perf_gate_give_back(event, change->gate, change->open);
+	}
 	change->done = true;
 }
 
 /* After perf_gate_quit() */
 static void perf_gate_left(struct perf_gate *gate, struct perf_gate *member)
 {
-	if (list_is_singular(&gate->members->all))
-		perf_gate_unlink_target(gate);
-	list_del_init(&member->member);
-	perf_gate_update_members(gate);
+	if (!gate->common) {
+		if (list_is_singular(&gate->members->all))
+			perf_gate_unlink_target(gate);
+		list_del_init(&member->member);
+		perf_gate_update_members(gate);
+	}
 	perf_gate_put(gate);
 }
 
@@ -267,36 +274,44 @@ static void perf_gate_join_one(struct perf_gate *gate, struct perf_gate *member)
 {
 	struct perf_gate_members *members = member->members;
 	struct perf_gate_change change = { .gate = gate };
-	struct perf_gate *other, *next;
 
 	perf_gate_unlink_target(member);
-	if (members) {
-		/* Their parents are closed, and they are on their way out. */
-		list_for_each_entry_safe(other, next, &members->all, member) {
-			if (other != member)
-				perf_gate_forsake(other);
-		}
-	}
 	if (!perf_gate_is_dead(member->event))
 		event_function_call(member->event, __perf_gate_join, &change);
 	if (!change.done)
 		perf_gate_enter(gate, member);
 	if (members)
 		kfree_rcu(members, rcu);
-	perf_gate_update_members(gate);
+	if (!gate->common)
+		perf_gate_update_members(gate);
 }
 
-/* Locked as perf_gate_join_one(). */
-static void perf_gate_leave_one(struct perf_gate *member, bool open)
+/* Locked as perf_gate_join_one(). If it has a gate of its own, perf_gate_left() is next. */
+static void perf_gate_leave_one(struct perf_event *event, struct perf_gate *gate, bool open)
 {
-	struct perf_gate_change change = { .open = open };
-	struct perf_gate *gate = member->state;
+	struct perf_gate_change change = { .gate = gate, .open = open };
 
-	if (!perf_gate_is_dead(member->event))
-		event_function_call(member->event, __perf_gate_leave, &change);
-	if (!change.done)
-		perf_gate_quit(member, false);
-	perf_gate_left(gate, member);
+	if (!perf_gate_is_dead(event))
+		event_function_call(event, __perf_gate_leave, &change);
+	if (!change.done && event->gate)
+		perf_gate_quit(event->gate, false);
+}
+
+/* An inherited event leaves the gate that stands for @gate, which its parent has left. */
+static void perf_gate_leave_child(struct perf_event *child, struct perf_gate *gate, bool open)
+{
+	struct perf_gate *common = perf_gate_find_common(child->ctx, gate);
+
+	if (common && (!child->gate || child->gate->state == common)) {
+		perf_gate_leave_one(child, common, open);
+		if (child->gate)
+			perf_gate_left(common, child->gate);
+	} else if (child->gate) {
+		/* The fork of its task has not let it join yet. */
+		perf_gate_unlink_target(child->gate);
+		if (open)
+			perf_gate_set(child, true);
+	}
 }
 
 /**
@@ -310,26 +325,17 @@ static void perf_gate_leave_one(struct perf_gate *member, bool open)
  */
 void perf_gate_leave(struct perf_event *event, bool open)
 {
+	struct perf_gate *gate = event->gate->state;
 	struct perf_event *child;
 
-	perf_gate_leave_one(event->gate, open);
-
-	guard(mutex)(&event->child_mutex);
-
-	list_for_each_entry(child, &event->child_list, child_list) {
-		if (!child->gate)
-			continue;
-
-		if (child->gate->state != child->gate) {
-			perf_gate_leave_one(child->gate, open);
-			continue;
-		}
-
-		/* The fork of its task has not let it join yet. */
-		perf_gate_unlink_target(child->gate);
-		if (open)
-			perf_gate_set(child, true);
+	/* Who is inherited or ends meanwhile finds both of them in or both of them out. */
+	scoped_guard(mutex, &event->child_mutex) {
+		perf_gate_leave_one(event, gate, open);
+		list_for_each_entry(child, &event->child_list, child_list)
+			perf_gate_leave_child(child, gate, open);
 	}
+
+	perf_gate_left(gate, event->gate);
 }
 
 /**
@@ -349,122 +355,84 @@ void perf_gate_dissolve(struct perf_gate *gate, bool open)
 	}
 }
 
-/* A gate that inherited events share where none of them is to have it. */
-static struct perf_gate *perf_gate_alloc_shared(struct perf_gate *pattern, int depth)
-{
-	struct perf_gate *gate = kzalloc(sizeof(*gate), GFP_KERNEL);
-
-	if (!gate)
-		return NULL;
-
-	gate->state = gate;
-	gate->nest = pattern->nest;
-	refcount_set(&gate->refs, 1);
-	atomic_set(&gate->depth, depth);
-	if (perf_gate_share(gate)) {
-		kfree(gate);
-		return NULL;
-	}
-
-	return gate;
-}
-
 /**
  * perf_gate_inherit_member() - Make an inherited event a member as its parent is
- * @event:	Event of a task that does not run yet, that has a gate
+ * @event:	Event of a task that does not run yet, that has a gate of its own
  *
- * perf_gate::heir of the gate that its parent has joined is what it joins.
- *
- * Context: Process context, perf_gate_mutex() held.
+ * Context: Process context, perf_gate_mutex() held. Takes perf_event_context::lock.
  * Return: 0, -ENOMEM.
  */
 int perf_gate_inherit_member(struct perf_event *event)
 {
 	struct perf_gate *pattern = event->parent->gate->state;
-	struct perf_gate *gate = pattern->heir;
-	int ret;
+	struct perf_gate *member = event->gate;
+	struct perf_gate *gate;
 
-	/* PERF_EVENT_IOC_JOIN_GATE was faster, or this is what the others join. */
-	if (event->gate->state != event->gate || event->gate == gate)
+	/* It has shared one from the start, or PERF_EVENT_IOC_JOIN_GATE was faster. */
+	if (member->state != member)
 		return 0;
 
-	perf_gate_unlink_target(event->gate);
-	if (!gate) {
-		gate = perf_gate_alloc_shared(pattern, atomic_read(&event->gate->depth));
-		if (!gate)
-			return -ENOMEM;
-		pattern->heir = gate;
-		perf_gate_enter(gate, event->gate);
-		perf_gate_put(gate);
-	} else {
-		ret = perf_gate_share(gate);
-		if (ret)
-			return ret;
-		/* It knows what the forking task had. */
-		if (event->parent->gate == pattern)
-			atomic_set(&gate->depth, atomic_read(&event->gate->depth));
-		perf_gate_enter(gate, event->gate);
-	}
-	if (!gate->members->first)
-		perf_gate_update_members(gate);
+	gate = perf_gate_get_common(event->ctx, pattern, atomic_read(&member->depth), false);
+	if (!gate)
+		return -ENOMEM;
+
+	perf_gate_unlink_target(member);
+	raw_spin_lock_irq(&event->ctx->lock);
+	perf_gate_enter(gate, member);
+	raw_spin_unlock_irq(&event->ctx->lock);
 
 	return 0;
 }
 
-/* The gate in the context of @child that stands for @gate, without a reference. */
-static struct perf_gate *perf_gate_find_heir(struct perf_event *child,
-					     struct perf_gate *gate)
+/* The state of an event in the context of @child whose parent shares @gate, or NULL. */
+static struct perf_gate *perf_gate_sibling(struct perf_event *child, struct perf_gate *gate)
 {
+	struct perf_gate *part, *state, *found = NULL;
 	struct perf_event *event;
-	struct perf_gate *parent;
 
 	guard(rcu)();
 
 	list_for_each_entry_rcu(event, &child->ctx->event_list, event_entry) {
-		if (!event->parent || !READ_ONCE(event->gate) || event == child)
+		if (!event->parent || event == child)
 			continue;
-		parent = READ_ONCE(event->parent->gate);
-		if (parent && READ_ONCE(parent->state) == gate &&
-		    (parent == gate || event->gate->state != event->gate))
-			return event->gate->state;
+		part = READ_ONCE(event->parent->gate);
+		if (!part || READ_ONCE(part->state) != gate)
+			continue;
+		state = perf_gate_state(event);
+		if (state && state->common)
+			return state;
+		found = found ?: state;
 	}
 
-	return NULL;
+	return found;
 }
 
 /* Find or make the gate that @child is to join. */
 static int perf_gate_prepare_heir(struct perf_event *child, struct perf_gate *gate)
 {
-	struct perf_gate *heir;
-	bool open;
-	int ret;
+	struct perf_gate *sibling;
+	int depth, ret;
 
-	ret = perf_gate_ensure(child);
+	ret = perf_gate_ensure_own(child);
 	if (ret)
 		return ret;
 
-	heir = perf_gate_find_heir(child, gate);
-	if (heir) {
-		ret = perf_gate_share(heir);
-		if (ret)
-			return ret;
-		refcount_inc(&heir->refs);
-	} else {
-		open = !gate->starter && atomic_read(&gate->depth);
-		heir = perf_gate_alloc_shared(gate, open);
-		if (!heir)
-			return -ENOMEM;
-	}
-	child->gate->heir = heir;
+	sibling = perf_gate_sibling(child, gate);
+	if (sibling)
+		depth = atomic_read(&sibling->depth);
+	else
+		depth = !gate->starter && atomic_read(&gate->depth);
+	child->gate->heir = perf_gate_get_common(child->ctx, gate, depth,
+						 !sibling || !sibling->common);
 
-	return 0;
+	return child->gate->heir ? 0 : -ENOMEM;
 }
 
 /* Make those inherited from @event join what those of @gate's members have. */
 static int perf_gate_join_children(struct perf_event *event, struct perf_gate *gate)
 {
+	struct perf_gate *heir, *common;
 	struct perf_event *child;
-	struct perf_gate *heir;
 	int ret = 0;
 
 	/* None of them exits, and none can be freed under perf_gate_mutex(). */
@@ -481,9 +449,15 @@ static int perf_gate_join_children(struct perf_event *event, struct perf_gate *g
 		if (!heir)
 			break;
 		child->gate->heir = NULL;
-		if (!ret)
-			perf_gate_join_one(heir, child->gate);
-		perf_gate_put(heir);
+		if (ret)
+			continue;
+		/* The others that had joined its parent's gate have left it. */
+		if (child->gate->state->common) {
+			common = child->gate->state;
+			perf_gate_leave_one(child, common, false);
+			perf_gate_left(common, child->gate);
+		}
+		perf_gate_join_one(heir, child->gate);
 	}
 
 	return ret;

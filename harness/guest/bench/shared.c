@@ -151,7 +151,11 @@ static int measure_fork(int cpus, bool gated, struct cost *cost)
 	return 0;
 }
 
-/* G8. The limit is 3 % over the plain events. */
+/*
+ * G8. The limit is 3 % over the plain events. With fewer of them, what does not depend on
+ * their number is more than that: a task with gates keeps its context, and does not
+ * exchange it with the next one.
+ */
 static void forks(int cpus)
 {
 	const char *row = "fork + exit + wait, 2 events on each of %d CPUs, inherited, gated";
@@ -166,9 +170,11 @@ static void forks(int cpus)
 	report("ref", plain, "fork + exit + wait, 2 events on each of %d CPUs, inherited", cpus);
 	error = measure_fork(cpus, true, &gated);
 	if (error)
-		report_absent("G8", error, row, cpus);
-	else
+		report_absent(cpus == MOST_CPUS ? "G8" : "ref", error, row, cpus);
+	else if (cpus == MOST_CPUS)
 		report_limit("G8", gated, plain.insn * 1.03, row, cpus);
+	else
+		report("ref", gated, row, cpus);
 }
 
 void bench_shared(void)

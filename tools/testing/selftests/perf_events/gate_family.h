@@ -9,6 +9,7 @@
 #ifndef _GATE_FAMILY_H
 #define _GATE_FAMILY_H
 
+#include <ctype.h>
 #include <sys/socket.h>
 
 #include "gate_helpers.h"
@@ -16,9 +17,10 @@
 #define EVENT_SLAB	"/sys/kernel/slab/perf_event/"
 
 struct puppet {
-	pid_t	pid;
-	int	tester_end;
-	int	puppet_end;
+	pid_t		pid;
+	int		tester_end;
+	int		puppet_end;
+	const int	*cpus;
 };
 
 static inline struct perf_event_attr inherited_attr(__u32 type, __u64 config)
@@ -74,7 +76,7 @@ static inline void puppet_prepare(struct __test_metadata *const _metadata,
 	puppet->puppet_end = ends[1];
 }
 
-/* 'o'pen or 'c'lose a window, 'g'etppid, e'x'it. */
+/* 'o'pen or 'c'lose a window, 'g'etppid, go to a CPU by its digit, e'x'it. */
 static inline void puppet_live(const struct puppet *puppet)
 {
 	char letter = 0;
@@ -86,6 +88,8 @@ static inline void puppet_live(const struct puppet *puppet)
 			window_close();
 		else if (letter == 'g')
 			call_getppid(1);
+		else if (isdigit(letter))
+			pin_to_cpu(puppet->cpus[letter - '0']);
 		if (write(puppet->puppet_end, &letter, 1) != 1)
 			break;
 	}

@@ -651,6 +651,61 @@ TEST_F(gate_share, clearing_frees_the_rest_of_a_gate_whose_first_is_closed)
 	EXPECT_EQ(1, gate_read_count(self->member));
 }
 
+/* Who is woken from another CPU, each time that he asks for it. */
+struct sleeper {
+	int	waker[2];
+	int	ready[2];
+	pid_t	pid;
+};
+
+static void sleeper_start(struct __test_metadata *const _metadata,
+			  struct sleeper *sleeper, int cpu)
+{
+	char byte;
+
+	ASSERT_EQ(0, pipe(sleeper->waker));
+	ASSERT_EQ(0, pipe(sleeper->ready));
+	sleeper->pid = fork();
+	ASSERT_LE(0, sleeper->pid);
+	if (!sleeper->pid) {
+		close(sleeper->ready[1]);
+		pin_to_cpu(cpu);
+		while (read(sleeper->ready[0], &byte, 1) == 1) {
+			/* The other one sleeps by now, or soon. */
+			usleep(20000);
+			if (write(sleeper->waker[1], "", 1) != 1)
+				break;
+		}
+		_exit(0);
+	}
+	close(sleeper->ready[0]);
+}
+
+/* Outside of a window and inside, twice. */
+static bool sleep_in_windows(const struct sleeper *sleeper)
+{
+	char byte;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		if (i % 2)
+			window_open();
+		if (write(sleeper->ready[1], "", 1) != 1 ||
+		    read(sleeper->waker[0], &byte, 1) != 1)
+			return false;
+		if (i % 2)
+			window_close();
+	}
+	return true;
+}
+
+static void sleeper_end(struct __test_metadata *const _metadata,
+			const struct sleeper *sleeper)
+{
+	close(sleeper->ready[1]);
+	wait_for_success(_metadata, sleeper->pid);
+}
+
 /* Wakeups count where the waker is, in the events that the sleeper has there. */
 static void count_wakeups(struct __test_metadata *const _metadata,
 			  const struct gate_triggers *triggers, __u64 period)
@@ -658,28 +713,12 @@ static void count_wakeups(struct __test_metadata *const _metadata,
 	long id = tracepoint_id("sched/sched_waking");
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_TRACEPOINT, id);
 	int cpus[] = { nth_cpu(0), nth_cpu(1) };
-	int waker[2], ready[2], fd, i;
-	pid_t child;
-	char byte;
+	struct sleeper sleeper;
+	int fd;
 
 	if (cpus[1] < 0 || id < 0)
 		SKIP(return, "needs two CPUs and sched:sched_waking");
-	ASSERT_EQ(0, pipe(waker));
-	ASSERT_EQ(0, pipe(ready));
-	child = fork();
-	ASSERT_LE(0, child);
-	if (!child) {
-		close(ready[1]);
-		pin_to_cpu(cpus[0]);
-		while (read(ready[0], &byte, 1) == 1) {
-			/* The other one sleeps by now, or soon. */
-			usleep(20000);
-			if (write(waker[1], "", 1) != 1)
-				break;
-		}
-		_exit(0);
-	}
-	close(ready[0]);
+	sleeper_start(_metadata, &sleeper, cpus[0]);
 	gate_attr_set_bit(&attr, GATE_BIT_START_PAUSED);
 	attr.sample_period = period;
 	pin_to_cpu(cpus[0]);
@@ -687,17 +726,9 @@ static void count_wakeups(struct __test_metadata *const _metadata,
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, set_both(triggers, fd));
 	pin_to_cpu(cpus[1]);
-	for (i = 0; i < 4; i++) {
-		if (i % 2)
-			window_open();
-		ASSERT_EQ(1, write(ready[1], "", 1));
-		ASSERT_EQ(1, read(waker[0], &byte, 1));
-		if (i % 2)
-			window_close();
-	}
+	ASSERT_TRUE(sleep_in_windows(&sleeper));
 	EXPECT_EQ(2, gate_read_count(fd));
-	close(ready[1]);
-	wait_for_success(_metadata, child);
+	sleeper_end(_metadata, &sleeper);
 }
 
 TEST_F(gate_share, wakeup_from_another_cpu_counts_by_the_gate_of_now)
@@ -865,6 +896,268 @@ TEST_F(gate_share_family, grandchildren_share_too)
 	EXPECT_EQ(12, gate_read_count(self->first));
 	EXPECT_EQ(12, gate_read_count(self->member));
 	EXPECT_EQ(4, gate_read(self->member).gate_count);
+}
+
+/*
+ * The events of a task on each of two CPUs, which share a gate. A new task has no gates
+ * of its own for those that it does not run.
+ */
+FIXTURE(gate_share_cpus)
+{
+	struct gate_triggers triggers;
+	struct puppet child;
+	int cpus[NR_CPUS_USED];
+	int fds[NR_CPUS_USED];
+};
+
+FIXTURE_SETUP(gate_share_cpus)
+{
+	struct perf_event_attr attr;
+	int i;
+
+	if (triggers_open(_metadata, &self->triggers))
+		return;
+	for (i = 0; i < NR_CPUS_USED; i++) {
+		self->cpus[i] = nth_cpu(i);
+		if (self->cpus[i] < 0)
+			SKIP(return, "needs two CPUs");
+	}
+	pin_to_cpu(self->cpus[0]);
+	self->child.cpus = self->cpus;
+	triggers_inherit(_metadata, &self->triggers);
+	attr = inherited_attr(PERF_TYPE_TRACEPOINT, tracepoint_id("syscalls/sys_enter_getppid"));
+	gate_attr_set_bit(&attr, GATE_BIT_START_PAUSED);
+	for (i = 0; i < NR_CPUS_USED; i++) {
+		self->fds[i] = gate_open(&attr, 0, self->cpus[i]);
+		ASSERT_LE(0, self->fds[i]);
+	}
+	ASSERT_EQ(0, join_gate(self->fds[1], self->fds[0]));
+}
+
+FIXTURE_TEARDOWN(gate_share_cpus)
+{
+	int i;
+
+	for (i = 0; i < NR_CPUS_USED; i++)
+		close(self->fds[i]);
+	triggers_close(&self->triggers);
+}
+
+static void expect_windows(struct __test_metadata *const _metadata, int fd,
+			   __u64 count, __u64 windows)
+{
+	EXPECT_EQ(count, gate_read_count(fd));
+	EXPECT_EQ(windows, gate_read(fd).gate_count);
+}
+
+TEST_F(gate_share_cpus, event_that_never_runs_knows_its_windows)
+{
+	ASSERT_EQ(0, set_both(&self->triggers, self->fds[0]));
+	puppet_fork(_metadata, &self->child);
+	ASSERT_TRUE(tell(&self->child, "0gogcgogc"));
+	expect_windows(_metadata, self->fds[0], 2, 2);
+	expect_windows(_metadata, self->fds[1], 0, 2);
+	EXPECT_EQ(0, gate_read_whole(self->fds[1]).gate_time);
+	puppet_end(_metadata, &self->child);
+	expect_windows(_metadata, self->fds[0], 2, 2);
+	expect_windows(_metadata, self->fds[1], 0, 2);
+	EXPECT_EQ(0, gate_read_whole(self->fds[1]).gate_time);
+}
+
+TEST_F(gate_share_cpus, event_that_comes_to_run_finds_the_gate_as_it_is)
+{
+	ASSERT_EQ(0, set_both(&self->triggers, self->fds[0]));
+	puppet_fork(_metadata, &self->child);
+	ASSERT_TRUE(tell(&self->child, "0go1gcg0gog1gc"));
+	expect_windows(_metadata, self->fds[0], 1, 2);
+	expect_windows(_metadata, self->fds[1], 2, 2);
+	puppet_end(_metadata, &self->child);
+	expect_windows(_metadata, self->fds[0], 1, 2);
+	expect_windows(_metadata, self->fds[1], 2, 2);
+}
+
+/* Closed when it comes to CPU 1 for the first time. */
+TEST_F(gate_share_cpus, event_that_comes_to_run_outside_counts_nothing)
+{
+	ASSERT_EQ(0, set_both(&self->triggers, self->fds[0]));
+	puppet_fork(_metadata, &self->child);
+	ASSERT_TRUE(tell(&self->child, "0ogc1gg0g"));
+	expect_windows(_metadata, self->fds[0], 1, 1);
+	expect_windows(_metadata, self->fds[1], 0, 1);
+	puppet_end(_metadata, &self->child);
+}
+
+TEST_F(gate_share_cpus, event_that_has_not_run_can_leave)
+{
+	ASSERT_EQ(0, set_both(&self->triggers, self->fds[0]));
+	puppet_fork(_metadata, &self->child);
+	ASSERT_TRUE(tell(&self->child, "0ogcogcg"));
+	/* It opens, which is a window more. */
+	ASSERT_EQ(0, clear_gate(self->fds[1]));
+	expect_windows(_metadata, self->fds[1], 0, 2 + 1 + 1);
+	ASSERT_TRUE(tell(&self->child, "1gg0ogcg1g"));
+	expect_windows(_metadata, self->fds[0], 3, 3);
+	expect_windows(_metadata, self->fds[1], 3, 4);
+	puppet_end(_metadata, &self->child);
+	expect_windows(_metadata, self->fds[0], 3, 3);
+	expect_windows(_metadata, self->fds[1], 3, 4);
+}
+
+TEST_F(gate_share_cpus, all_leave_events_that_have_not_run)
+{
+	ASSERT_EQ(0, set_both(&self->triggers, self->fds[0]));
+	puppet_fork(_metadata, &self->child);
+	ASSERT_TRUE(tell(&self->child, "0gogcg"));
+	ASSERT_EQ(0, clear_gate(self->fds[0]));
+	ASSERT_TRUE(tell(&self->child, "gg1ggg"));
+	EXPECT_EQ(3, gate_read_count(self->fds[0]));
+	EXPECT_EQ(3, gate_read_count(self->fds[1]));
+	/* And come back, in a gate that knows nothing of the last one. */
+	ASSERT_EQ(0, join_gate(self->fds[1], self->fds[0]));
+	ASSERT_EQ(0, set_both(&self->triggers, self->fds[1]));
+	ASSERT_TRUE(tell(&self->child, "g0gog1gcg"));
+	EXPECT_EQ(4, gate_read_count(self->fds[0]));
+	EXPECT_EQ(4, gate_read_count(self->fds[1]));
+	puppet_end(_metadata, &self->child);
+	EXPECT_EQ(4, gate_read_count(self->fds[0]));
+	EXPECT_EQ(4, gate_read_count(self->fds[1]));
+}
+
+TEST_F(gate_share_cpus, links_reach_events_that_have_not_run)
+{
+	puppet_fork(_metadata, &self->child);
+	ASSERT_EQ(0, set_both(&self->triggers, self->fds[1]));
+	ASSERT_TRUE(tell(&self->child, "0gog1gcg0g"));
+	expect_windows(_metadata, self->fds[0], 1, 1);
+	expect_windows(_metadata, self->fds[1], 1, 1);
+	/* The trigger alone goes, and what it has opened stays open. */
+	ASSERT_TRUE(tell(&self->child, "o"));
+	ASSERT_EQ(0, gate_ioctl(self->triggers.stopper, PERF_EVENT_IOC_SET_STOPPER, -1));
+	ASSERT_TRUE(tell(&self->child, "cg1g"));
+	expect_windows(_metadata, self->fds[0], 2, 2);
+	expect_windows(_metadata, self->fds[1], 2, 2);
+	puppet_end(_metadata, &self->child);
+}
+
+/* What is a trigger, too, has its links from the start, whether it has run or not. */
+TEST_F(gate_share_cpus, member_that_has_not_run_is_a_trigger)
+{
+	struct perf_event_attr attr = inherited_attr(PERF_TYPE_SOFTWARE,
+						     PERF_COUNT_SW_PAGE_FAULTS);
+	int fd, before;
+
+	gate_attr_set_bit(&attr, GATE_BIT_START_PAUSED);
+	fd = gate_open(&attr, 0, self->cpus[1]);
+	ASSERT_LE(0, fd);
+	for (before = 0; before < 2; before++) {
+		if (before)
+			ASSERT_EQ(0, set_starter(self->fds[1], fd));
+		puppet_fork(_metadata, &self->child);
+		if (!before)
+			ASSERT_EQ(0, set_starter(self->fds[1], fd));
+		EXPECT_EQ(0, gate_read(fd).gate_count);
+		ASSERT_EQ(0, set_both(&self->triggers, self->fds[0]));
+		ASSERT_TRUE(tell(&self->child, "0gog1cg"));
+		EXPECT_EQ(0, gate_read(fd).gate_count);
+		ASSERT_TRUE(tell(&self->child, "ogc"));
+		EXPECT_EQ(1, gate_read(fd).gate_count);
+		puppet_end(_metadata, &self->child);
+		ASSERT_EQ(0, clear_gate(self->fds[0]));
+		ASSERT_EQ(0, join_gate(self->fds[1], self->fds[0]));
+		close(fd);
+		fd = gate_open(&attr, 0, self->cpus[1]);
+		ASSERT_LE(0, fd);
+	}
+	close(fd);
+}
+
+/* A new task's children have not run either, and start with what it has. */
+TEST_F(gate_share_cpus, grandchild_starts_with_a_gate_that_did_not_run)
+{
+	pid_t child;
+
+	ASSERT_EQ(0, set_both(&self->triggers, self->fds[0]));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		window_open();
+		child = fork();
+		if (!child) {
+			pin_to_cpu(self->cpus[1]);
+			call_getppid(3);
+			window_close();
+			call_getppid(5);
+			_exit(0);
+		}
+		_exit(waitpid(child, NULL, 0) != child);
+	}
+	wait_for_success(_metadata, child);
+	EXPECT_EQ(0, gate_read_count(self->fds[0]));
+	EXPECT_EQ(3, gate_read_count(self->fds[1]));
+	EXPECT_EQ(1, gate_read(self->fds[1]).gate_count);
+}
+
+/* It is delivered to the event that the child has on the waker's CPU, where it never was. */
+static void count_wakeups_of_child(struct __test_metadata *const _metadata,
+				   FIXTURE_DATA(gate_share_cpus) *self, __u64 period)
+{
+	long id = tracepoint_id("sched/sched_waking");
+	struct perf_event_attr attr;
+	struct sleeper sleeper;
+	int fds[NR_CPUS_USED], i;
+	pid_t child;
+
+	if (id < 0)
+		SKIP(return, "needs sched:sched_waking");
+	sleeper_start(_metadata, &sleeper, self->cpus[0]);
+	attr = inherited_attr(PERF_TYPE_TRACEPOINT, id);
+	attr.sample_period = period;
+	pin_to_cpu(self->cpus[1]);
+	for (i = 0; i < NR_CPUS_USED; i++) {
+		fds[i] = gate_open(&attr, 0, self->cpus[i]);
+		ASSERT_LE(0, fds[i]);
+	}
+	ASSERT_EQ(0, set_both(&self->triggers, fds[0]));
+	ASSERT_EQ(0, join_gate(fds[1], fds[0]));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		if (!sleep_in_windows(&sleeper))
+			_exit(1);
+		/* What it has counted by then is inside. */
+		pin_to_cpu(self->cpus[0]);
+		_exit(0);
+	}
+	wait_for_success(_metadata, child);
+	expect_windows(_metadata, fds[0], 2, 2);
+	sleeper_end(_metadata, &sleeper);
+}
+
+TEST_F(gate_share_cpus, wakeup_counts_in_an_event_that_has_not_run)
+{
+	count_wakeups_of_child(_metadata, self, 0);
+}
+
+TEST_F(gate_share_cpus, wakeup_counts_in_a_sampling_event_that_has_not_run)
+{
+	count_wakeups_of_child(_metadata, self, 1);
+}
+
+/* In the middle of a window of the child, which its new member is in then. */
+TEST_F(gate_share_family, joining_finds_the_window_of_a_child)
+{
+	struct puppet child;
+
+	ASSERT_EQ(0, set_both(&self->triggers, self->first));
+	puppet_fork(_metadata, &child);
+	ASSERT_TRUE(tell(&child, "og"));
+	ASSERT_EQ(0, join_gate(self->member, self->first));
+	ASSERT_TRUE(tell(&child, "gcg"));
+	EXPECT_EQ(2, gate_read_count(self->first));
+	EXPECT_EQ(1, gate_read_count(self->member));
+	puppet_end(_metadata, &child);
+	EXPECT_EQ(2, gate_read_count(self->first));
+	EXPECT_EQ(1, gate_read_count(self->member));
 }
 
 TEST_HARNESS_MAIN
