@@ -624,7 +624,7 @@ void __perf_gate_call_held(void (*func)(void *), void *data)
 
 /**
  * __perf_gate_pmu_add() - Settle the gate of an event and put it on its PMU
- * @event:	The event, which may get a gate here
+ * @event:	Event that has a gate, or gets one here
  *
  * Context: CPU of the event, interrupts off, perf_event_context::lock held,
  *          PMU of the event disabled.
@@ -633,16 +633,11 @@ void __perf_gate_call_held(void (*func)(void *), void *data)
 int __perf_gate_pmu_add(struct perf_event *event)
 {
 	struct perf_gate *gate = event->gate;
-	struct perf_gate *shared;
 
 	lockdep_assert_held(&event->ctx->lock);
 
 	if (unlikely(!gate)) {
-		shared = perf_gate_shared(event);
-		if (!shared)
-			return event->pmu->add(event, PERF_EF_START);
-
-		gate = perf_gate_first_run(event, shared);
+		gate = perf_gate_first_run(event);
 		if (!gate)
 			return -EAGAIN;
 	}
@@ -683,7 +678,7 @@ bool __perf_gate_catch_up(struct perf_event *event)
 
 	/* Without an account, all that it counts is inside. */
 	if (!gate) {
-		gate = perf_gate_shared(event);
+		gate = event->common_gate;
 		return !gate || atomic_read(&gate->depth);
 	}
 

@@ -183,8 +183,9 @@ struct perf_gate {
  * @refill:	Makes it so
  * @members:	Those of @gate that have gates of their own
  *
- * It belongs to its context and stays for as long as that. perf_event_context::lock
- * is for those in perf_gate_members::cpu, and for who takes of @spares.
+ * It is the perf_event::common_gate of those who share it until they run, and stays for
+ * as long as its context. perf_event_context::lock is for who is in
+ * perf_gate_members::cpu, for perf_event::common_gate, and for who takes of @spares.
  */
 struct perf_gate_common {
 	struct perf_gate	gate;
@@ -388,12 +389,10 @@ long perf_gate_join_fd(struct perf_event *event, int fd);
 struct perf_gate *perf_gate_get_common(struct perf_event_context *ctx,
 				       struct perf_gate *pattern,
 				       int depth, bool fresh);
-int perf_gate_inherit_common(struct perf_event_context *ctx,
-			     struct perf_gate *pattern, int depth);
-struct perf_gate *perf_gate_first_run(struct perf_event *event,
-				      struct perf_gate *state);
-int perf_gate_adopt(struct perf_event *event, struct perf_gate *state);
-void perf_gate_give_back(struct perf_event *event, struct perf_gate *state, bool open);
+int perf_gate_share_common(struct perf_event *event, struct perf_gate *pattern, int depth);
+struct perf_gate *perf_gate_first_run(struct perf_event *event);
+int perf_gate_adopt(struct perf_event *event);
+void perf_gate_give_back(struct perf_event *event, bool open);
 void perf_gate_free_common(struct perf_gate *gate);
 void __perf_gate_unpin_context(struct perf_event_context *ctx);
 void __perf_gate_free_context(struct perf_event_context *ctx);
@@ -419,22 +418,15 @@ perf_gate_find_common(struct perf_event_context *ctx, struct perf_gate *pattern)
 }
 
 /*
- * The common gate that @event, which has none of its own, shares, or NULL. The answer
- * lasts under perf_event_context::lock or perf_event::child_mutex of its parent.
+ * What @event's triggers move, or NULL: the state of its gate, or if it has none of its
+ * own the one that it shares. For the latter, the answer lasts under
+ * perf_event_context::lock or perf_event::child_mutex of its parent.
  */
-static __always_inline struct perf_gate *perf_gate_shared(struct perf_event *event)
-{
-	struct perf_gate *part = event->parent ? READ_ONCE(event->parent->gate) : NULL;
-
-	return part ? perf_gate_find_common(event->ctx, READ_ONCE(part->state)) : NULL;
-}
-
-/* What @event's triggers move: the state of its gate, or of the one that it shares. */
 static inline struct perf_gate *perf_gate_state(struct perf_event *event)
 {
 	struct perf_gate *gate = READ_ONCE(event->gate);
 
-	return gate ? READ_ONCE(gate->state) : perf_gate_shared(event);
+	return gate ? READ_ONCE(gate->state) : READ_ONCE(event->common_gate);
 }
 
 /* Who speaks for a gate. NULL if nobody is left. */
@@ -525,8 +517,7 @@ static __always_inline bool perf_gate_hides_index(struct perf_event *event)
 /* pmu::add() of @event. */
 static __always_inline int perf_gate_pmu_add(struct perf_event *event)
 {
-	/* One that is inherited may be about to get a gate. */
-	if (perf_gates_exist() && (event->gate || event->parent))
+	if (perf_gates_exist() && (event->gate || event->common_gate))
 		return __perf_gate_pmu_add(event);
 
 	return event->pmu->add(event, PERF_EF_START);

@@ -122,7 +122,7 @@ static noinline int perf_gate_inherit_first(struct perf_event *child,
 	int depth = state ? atomic_read(&state->depth) : 1;
 
 	if (READ_ONCE(pattern->members))
-		return perf_gate_inherit_common(child->ctx, pattern, depth);
+		return perf_gate_share_common(child, pattern, depth);
 
 	child->gate = perf_gate_alloc_nokey(child, depth);
 
@@ -145,8 +145,10 @@ int __perf_gate_inherit(struct perf_event *child, struct perf_event *source)
 
 	pattern = READ_ONCE(child->parent->gate->state);
 	state = perf_gate_find_common(child->ctx, pattern);
-	if (likely(state && READ_ONCE(state->pins)))
+	if (likely(state && READ_ONCE(state->pins))) {
+		child->common_gate = state;
 		return 0;
+	}
 
 	return perf_gate_inherit_first(child, source, pattern);
 }
@@ -167,7 +169,7 @@ int perf_gate_ensure(struct perf_event *child)
 	lockdep_assert(lockdep_is_held(&child->parent->child_mutex) ||
 		       lockdep_is_held(&child->ctx->mutex));
 
-	if (child->gate || perf_gate_shared(child))
+	if (perf_gate_state(child))
 		return 0;
 
 	gate = perf_gate_alloc_nokey(child, 1);
@@ -190,16 +192,9 @@ int perf_gate_ensure(struct perf_event *child)
  */
 int perf_gate_ensure_own(struct perf_event *child)
 {
-	struct perf_gate *state;
-	int ret;
+	int ret = perf_gate_ensure(child);
 
-	ret = perf_gate_ensure(child);
-	if (ret || READ_ONCE(child->gate))
-		return ret;
-
-	state = perf_gate_shared(child);
-
-	return state ? perf_gate_adopt(child, state) : 0;
+	return ret || READ_ONCE(child->gate) ? ret : perf_gate_adopt(child);
 }
 
 /* What stands for the target of a link in @ctx, or NULL. */
@@ -256,7 +251,7 @@ static bool perf_gate_is_unlinked(struct perf_event *event)
 	if (gate)
 		return !gate->linked;
 
-	return READ_ONCE(part->nr_links) || !READ_ONCE(READ_ONCE(part->state)->members);
+	return READ_ONCE(part->nr_links) || !READ_ONCE(event->common_gate);
 }
 
 /* Link those events on @list, by the member of their gates, whose lock is @family. */
@@ -541,15 +536,11 @@ static noinline void perf_gate_sync_values(struct perf_event *child)
  */
 void __perf_gate_sync_child(struct perf_event *child)
 {
-	struct perf_gate *shared;
-
 	lockdep_assert_held(&child->parent->child_mutex);
 
-	if (!child->gate) {
-		shared = perf_gate_shared(child);
-		if (shared && !atomic64_read(&shared->nr_opened))
-			return;
-	}
+	if (!child->gate && child->common_gate &&
+	    !atomic64_read(&child->common_gate->nr_opened))
+		return;
 
 	perf_gate_sync_values(child);
 }

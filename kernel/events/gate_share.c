@@ -224,7 +224,7 @@ static void __perf_gate_leave(struct perf_event *event,
 		perf_gate_quit(event->gate, change->open);
 		perf_gate_settle_any(event->gate);
 	} else {
-		perf_gate_give_back(event, change->gate, change->open);
+		perf_gate_give_back(event, change->open);
 	}
 	change->done = true;
 }
@@ -287,9 +287,9 @@ static void perf_gate_join_one(struct perf_gate *gate, struct perf_gate *member)
 }
 
 /* Locked as perf_gate_join_one(). If it has a gate of its own, perf_gate_left() is next. */
-static void perf_gate_leave_one(struct perf_event *event, struct perf_gate *gate, bool open)
+static void perf_gate_leave_one(struct perf_event *event, bool open)
 {
-	struct perf_gate_change change = { .gate = gate, .open = open };
+	struct perf_gate_change change = { .open = open };
 
 	if (!perf_gate_is_dead(event))
 		event_function_call(event, __perf_gate_leave, &change);
@@ -297,15 +297,15 @@ static void perf_gate_leave_one(struct perf_event *event, struct perf_gate *gate
 		perf_gate_quit(event->gate, false);
 }
 
-/* An inherited event leaves the gate that stands for @gate, which its parent has left. */
-static void perf_gate_leave_child(struct perf_event *child, struct perf_gate *gate, bool open)
+/* The parent of @child has left the gate that it had joined. */
+static void perf_gate_leave_child(struct perf_event *child, bool open)
 {
-	struct perf_gate *common = perf_gate_find_common(child->ctx, gate);
+	struct perf_gate *state = perf_gate_state(child);
 
-	if (common && (!child->gate || child->gate->state == common)) {
-		perf_gate_leave_one(child, common, open);
+	if (state && state->common) {
+		perf_gate_leave_one(child, open);
 		if (child->gate)
-			perf_gate_left(common, child->gate);
+			perf_gate_left(state, child->gate);
 	} else if (child->gate) {
 		/* The fork of its task has not let it join yet. */
 		perf_gate_unlink_target(child->gate);
@@ -330,9 +330,9 @@ void perf_gate_leave(struct perf_event *event, bool open)
 
 	/* Who is inherited or ends meanwhile finds both of them in or both of them out. */
 	scoped_guard(mutex, &event->child_mutex) {
-		perf_gate_leave_one(event, gate, open);
+		perf_gate_leave_one(event, open);
 		list_for_each_entry(child, &event->child_list, child_list)
-			perf_gate_leave_child(child, gate, open);
+			perf_gate_leave_child(child, open);
 	}
 
 	perf_gate_left(gate, event->gate);
@@ -454,7 +454,7 @@ static int perf_gate_join_children(struct perf_event *event, struct perf_gate *g
 		/* The others that had joined its parent's gate have left it. */
 		if (child->gate->state->common) {
 			common = child->gate->state;
-			perf_gate_leave_one(child, common, false);
+			perf_gate_leave_one(child, false);
 			perf_gate_left(common, child->gate);
 		}
 		perf_gate_join_one(heir, child->gate);

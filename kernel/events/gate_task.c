@@ -141,21 +141,55 @@ void __perf_gate_free_context(struct perf_event_context *ctx)
 	}
 }
 
-static struct perf_gate *perf_gate_make_common(struct perf_event_context *ctx,
-					       struct perf_gate *pattern,
-					       int depth, bool fresh, bool pin)
+/* The one for @pattern among those from @common on and before @end, or NULL. */
+static struct perf_gate *perf_gate_search(struct perf_gate_common *common,
+					  const struct perf_gate_common *end,
+					  const struct perf_gate *pattern)
 {
-	struct perf_gate_common *new = NULL;
-	struct perf_gate *gate;
+	for (; common != end; common = common->next) {
+		if (common->pattern == pattern)
+			return &common->gate;
+	}
 
-	if (!perf_gate_find_common(ctx, pattern)) {
+	return NULL;
+}
+
+/* No event shares it so far. perf_event_context::lock is held. */
+static void perf_gate_renew_common(struct perf_gate *gate, int depth)
+{
+	atomic_set(&gate->depth, depth);
+	atomic64_set(&gate->nr_opened, 0);
+}
+
+/**
+ * perf_gate_get_common() - Find or make the gate that the heirs of members share
+ * @ctx:	Context of a task that inherits events
+ * @pattern:	The gate that their parents share
+ * @depth:	Depth that it is to have if no event of @ctx shares it so far
+ * @fresh:	No event of @ctx does, even if it is there
+ *
+ * Context: Process context, with a reference on @ctx. Takes perf_event_context::lock.
+ * Return: The gate, which goes when @ctx is freed, NULL without memory.
+ */
+struct perf_gate *perf_gate_get_common(struct perf_event_context *ctx,
+				       struct perf_gate *pattern,
+				       int depth, bool fresh)
+{
+	struct perf_gate_common *new = NULL, *known = smp_load_acquire(&ctx->gates);
+	struct perf_gate *gate = perf_gate_search(known, NULL, pattern);
+
+	/* There may be half as many of them as there are events. */
+	cond_resched();
+
+	if (!gate) {
 		new = perf_gate_alloc_common(pattern);
 		if (!new)
 			return NULL;
 	}
 
 	raw_spin_lock_irq(&ctx->lock);
-	gate = perf_gate_find_common(ctx, pattern);
+	if (!gate)
+		gate = perf_gate_search(ctx->gates, known, pattern);
 	if (!gate) {
 		gate = &new->gate;
 		new->next = ctx->gates;
@@ -163,15 +197,8 @@ static struct perf_gate *perf_gate_make_common(struct perf_event_context *ctx,
 		new = NULL;
 		fresh = true;
 	}
-	if (pin && !gate->pins) {
-		WRITE_ONCE(gate->pins, true);
-		local_inc(&ctx->nr_no_switch_fast);
-		fresh = true;
-	}
-	if (fresh) {
-		atomic_set(&gate->depth, depth);
-		atomic64_set(&gate->nr_opened, 0);
-	}
+	if (fresh)
+		perf_gate_renew_common(gate, depth);
 	raw_spin_unlock_irq(&ctx->lock);
 
 	if (new)
@@ -181,27 +208,10 @@ static struct perf_gate *perf_gate_make_common(struct perf_event_context *ctx,
 }
 
 /**
- * perf_gate_get_common() - Find or make the gate that the heirs of members share
- * @ctx:	Context of a task that inherits events
- * @pattern:	The gate that their parents share
- * @depth:	Depth that it is to have if no event of @ctx shares it so far
- * @fresh:	No event of @ctx does, if there is one
- *
- * Context: Process context, with a reference on @ctx. Takes perf_event_context::lock.
- * Return: The gate, which goes when @ctx is freed, NULL without memory.
- */
-struct perf_gate *perf_gate_get_common(struct perf_event_context *ctx,
-				       struct perf_gate *pattern,
-				       int depth, bool fresh)
-{
-	return perf_gate_make_common(ctx, pattern, depth, fresh, false);
-}
-
-/**
- * perf_gate_inherit_common() - Let the events of a new task share a gate
- * @ctx:	Context of the task, which does not run yet
- * @pattern:	The gate that their parents share
- * @depth:	Depth that it is to have if no event of @ctx shares it so far
+ * perf_gate_share_common() - Let an event of a new task share a gate until it runs
+ * @event:	Event that is in no list yet, of a task that does not run yet
+ * @pattern:	The gate that its parent shares
+ * @depth:	Depth that the gate is to have if no event of the task shares it so far
  *
  * The context is bound to its task until it is without events: what has moved for one
  * task must not go on to another one.
@@ -209,10 +219,25 @@ struct perf_gate *perf_gate_get_common(struct perf_event_context *ctx,
  * Context: As perf_gate_get_common().
  * Return: 0, -ENOMEM.
  */
-int perf_gate_inherit_common(struct perf_event_context *ctx,
-			     struct perf_gate *pattern, int depth)
+int perf_gate_share_common(struct perf_event *event, struct perf_gate *pattern, int depth)
 {
-	return perf_gate_make_common(ctx, pattern, depth, false, true) ? 0 : -ENOMEM;
+	struct perf_event_context *ctx = event->ctx;
+	struct perf_gate *gate;
+
+	gate = perf_gate_get_common(ctx, pattern, depth, false);
+	if (!gate)
+		return -ENOMEM;
+
+	raw_spin_lock_irq(&ctx->lock);
+	if (!gate->pins) {
+		perf_gate_renew_common(gate, depth);
+		WRITE_ONCE(gate->pins, true);
+		local_inc(&ctx->nr_no_switch_fast);
+	}
+	raw_spin_unlock_irq(&ctx->lock);
+	event->common_gate = gate;
+
+	return 0;
 }
 
 /**
@@ -236,9 +261,10 @@ void __perf_gate_unpin_context(struct perf_event_context *ctx)
 }
 
 /* Give @event, which has not run so far, a gate of its own. */
-static void perf_gate_take(struct perf_event *event, struct perf_gate *state,
-			   struct perf_gate *gate)
+static void perf_gate_take(struct perf_event *event, struct perf_gate *gate)
 {
+	struct perf_gate *state = event->common_gate;
+
 	lockdep_assert_held(&event->ctx->lock);
 
 	perf_gate_setup(gate, event, 1);
@@ -257,16 +283,14 @@ static void perf_gate_take(struct perf_event *event, struct perf_gate *state,
 
 /**
  * perf_gate_first_run() - Give an event a gate of its own that is about to run
- * @event:	Event that has no gate of its own
- * @state:	The common gate that it shares
+ * @event:	Event that shares a common gate and has none of its own
  *
  * Context: CPU of the event, interrupts off, perf_event_context::lock held.
  * Return: The gate. NULL if none is there, then one may be the next time.
  */
-struct perf_gate *perf_gate_first_run(struct perf_event *event,
-				      struct perf_gate *state)
+struct perf_gate *perf_gate_first_run(struct perf_event *event)
 {
-	struct perf_gate_common *common = perf_gate_common(state);
+	struct perf_gate_common *common = perf_gate_common(event->common_gate);
 	struct llist_node *node = llist_del_first(&common->spares);
 	struct perf_gate *gate;
 
@@ -279,20 +303,19 @@ struct perf_gate *perf_gate_first_run(struct perf_event *event,
 		perf_gate_order_spares(common);
 
 	gate = llist_entry(node, struct perf_gate, spare);
-	perf_gate_take(event, state, gate);
+	perf_gate_take(event, gate);
 
 	return gate;
 }
 
 /**
  * perf_gate_adopt() - Give an event a gate of its own that has not run so far
- * @event:	Event that has no gate of its own
- * @state:	The common gate that it shares
+ * @event:	Event that shares a common gate
  *
  * Context: Process context, perf_gate_mutex() held.
  * Return: 0, -ENOMEM.
  */
-int perf_gate_adopt(struct perf_event *event, struct perf_gate *state)
+int perf_gate_adopt(struct perf_event *event)
 {
 	struct perf_gate *gate = kzalloc(sizeof(*gate), GFP_KERNEL);
 
@@ -301,7 +324,7 @@ int perf_gate_adopt(struct perf_event *event, struct perf_gate *state)
 
 	raw_spin_lock_irq(&event->ctx->lock);
 	if (!event->gate) {
-		perf_gate_take(event, state, gate);
+		perf_gate_take(event, gate);
 		gate = NULL;
 	}
 	raw_spin_unlock_irq(&event->ctx->lock);
@@ -313,15 +336,15 @@ int perf_gate_adopt(struct perf_event *event, struct perf_gate *state)
 /**
  * perf_gate_give_back() - An event that has no gate of its own shares one no more
  * @event:	The event
- * @state:	The common gate that it has shared
  * @open:	It is to be open. It is in any case, and this counts.
  *
  * What it knows of its windows is its parent's from here on.
  *
  * Context: perf_event_context::lock and perf_event::child_mutex of the parent held.
  */
-void perf_gate_give_back(struct perf_event *event, struct perf_gate *state, bool open)
+void perf_gate_give_back(struct perf_event *event, bool open)
 {
+	struct perf_gate *state = event->common_gate;
 	u64 opened;
 	int depth;
 
@@ -336,6 +359,7 @@ void perf_gate_give_back(struct perf_event *event, struct perf_gate *state, bool
 
 	open &= !depth;
 	atomic64_add(opened + open, &event->parent->gate->child_opened);
+	WRITE_ONCE(event->common_gate, NULL);
 	if (open)
 		trace_open(NULL, event);
 }
