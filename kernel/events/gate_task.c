@@ -175,9 +175,12 @@ struct perf_gate *perf_gate_get_common(struct perf_event_context *ctx,
 				       struct perf_gate *pattern,
 				       int depth, bool fresh)
 {
-	struct perf_gate_common *new = NULL, *known = smp_load_acquire(&ctx->gates);
-	struct perf_gate *gate = perf_gate_search(known, NULL, pattern);
+	struct perf_gate_common *known, *new = NULL;
+	struct perf_gate *gate;
 
+	/* Pairs with the store below. */
+	known = smp_load_acquire(&ctx->gates);
+	gate = perf_gate_search(known, NULL, pattern);
 	/* There may be half as many of them as there are events. */
 	cond_resched();
 
@@ -193,6 +196,7 @@ struct perf_gate *perf_gate_get_common(struct perf_event_context *ctx,
 	if (!gate) {
 		gate = &new->gate;
 		new->next = ctx->gates;
+		/* Whoever finds it finds all of it: perf_gate_find_common(). */
 		smp_store_release(&ctx->gates, new);
 		new = NULL;
 		fresh = true;

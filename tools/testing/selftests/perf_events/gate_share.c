@@ -1099,7 +1099,8 @@ TEST_F(gate_share_cpus, grandchild_starts_with_a_gate_that_did_not_run)
 
 /* It is delivered to the event that the child has on the waker's CPU, where it never was. */
 static void count_wakeups_of_child(struct __test_metadata *const _metadata,
-				   FIXTURE_DATA(gate_share_cpus) *self, __u64 period)
+				   const struct gate_triggers *triggers,
+				   const int *cpus, __u64 period)
 {
 	long id = tracepoint_id("sched/sched_waking");
 	struct perf_event_attr attr;
@@ -1109,15 +1110,15 @@ static void count_wakeups_of_child(struct __test_metadata *const _metadata,
 
 	if (id < 0)
 		SKIP(return, "needs sched:sched_waking");
-	sleeper_start(_metadata, &sleeper, self->cpus[0]);
+	sleeper_start(_metadata, &sleeper, cpus[0]);
 	attr = inherited_attr(PERF_TYPE_TRACEPOINT, id);
 	attr.sample_period = period;
-	pin_to_cpu(self->cpus[1]);
+	pin_to_cpu(cpus[1]);
 	for (i = 0; i < NR_CPUS_USED; i++) {
-		fds[i] = gate_open(&attr, 0, self->cpus[i]);
+		fds[i] = gate_open(&attr, 0, cpus[i]);
 		ASSERT_LE(0, fds[i]);
 	}
-	ASSERT_EQ(0, set_both(&self->triggers, fds[0]));
+	ASSERT_EQ(0, set_both(triggers, fds[0]));
 	ASSERT_EQ(0, join_gate(fds[1], fds[0]));
 	child = fork();
 	ASSERT_LE(0, child);
@@ -1125,7 +1126,7 @@ static void count_wakeups_of_child(struct __test_metadata *const _metadata,
 		if (!sleep_in_windows(&sleeper))
 			_exit(1);
 		/* What it has counted by then is inside. */
-		pin_to_cpu(self->cpus[0]);
+		pin_to_cpu(cpus[0]);
 		_exit(0);
 	}
 	wait_for_success(_metadata, child);
@@ -1135,12 +1136,12 @@ static void count_wakeups_of_child(struct __test_metadata *const _metadata,
 
 TEST_F(gate_share_cpus, wakeup_counts_in_an_event_that_has_not_run)
 {
-	count_wakeups_of_child(_metadata, self, 0);
+	count_wakeups_of_child(_metadata, &self->triggers, self->cpus, 0);
 }
 
 TEST_F(gate_share_cpus, wakeup_counts_in_a_sampling_event_that_has_not_run)
 {
-	count_wakeups_of_child(_metadata, self, 1);
+	count_wakeups_of_child(_metadata, &self->triggers, self->cpus, 1);
 }
 
 /* In the middle of a window of the child, which its new member is in then. */
