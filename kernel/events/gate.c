@@ -672,7 +672,7 @@ int __perf_gate_pmu_add(struct perf_event *event)
  */
 bool __perf_gate_catch_up(struct perf_event *event)
 {
-	struct perf_gate *gate = event->gate;
+	struct perf_gate *gate = READ_ONCE(event->gate);
 
 	lockdep_assert_held(&event->ctx->lock);
 

@@ -517,7 +517,7 @@ static __always_inline bool perf_gate_hides_index(struct perf_event *event)
 /* pmu::add() of @event. */
 static __always_inline int perf_gate_pmu_add(struct perf_event *event)
 {
-	if (perf_gates_exist() && (event->gate || event->common_gate))
+	if (perf_gates_exist() && (READ_ONCE(event->gate) || event->common_gate))
 		return __perf_gate_pmu_add(event);
 
 	return event->pmu->add(event, PERF_EF_START);
