@@ -70,8 +70,9 @@ struct perf_gate *perf_gate_alloc_nokey(struct perf_event *event, int depth)
  */
 void perf_gate_setup(struct perf_gate *gate, struct perf_event *event, int depth)
 {
+	bool by_core = perf_event_is_swevent(event);
 	bool can_stop = is_sampling_event(event) &&
-			event->pmu->capabilities & PERF_PMU_CAP_GATE_STOP;
+			(by_core || event->pmu->capabilities & PERF_PMU_CAP_GATE_STOP);
 
 	gate->event = event;
 	gate->nest = event->attr.gate_nest;
@@ -79,7 +80,7 @@ void perf_gate_setup(struct perf_gate *gate, struct perf_event *event, int depth
 	gate->aux_request = gate->aux && event->hw.aux_paused;
 	gate->stops = gate->aux || can_stop;
 	gate->stopped = gate->aux_request;
-	gate->by_core = perf_event_is_swevent(event);
+	gate->by_core = by_core;
 	if (!gate->stops)
 		gate->found = gate->by_core ? PERF_GATE_FOUND_IN_CORE : PERF_GATE_FOUND_IN_PMU;
 	INIT_LIST_HEAD(&gate->links);
