@@ -348,7 +348,7 @@ __poll_t perf_poll(struct file *file, poll_table *wait)
 	if (rb && rb_splice(rb))
 		events = perf_splice_poll(rb);
 	else if (rb && !hup)
-		events = atomic_xchg(&rb->poll, 0);
+		events = (__force __poll_t)atomic_xchg(&rb->poll, 0);
 	mutex_unlock(&event->mmap_mutex);
 	return events;
 }
