@@ -15,7 +15,7 @@
  *	fail()		__perf_output_begin(), from "fail:" to the end
  *	wake()		perf_output_wakeup()
  *	work		perf_pending_irq() with ring_buffer_wakeup(), core.c
- *	reader		poll(2), that is perf_poll() in core.c, and a program that
+ *	reader		poll(2), that is perf_poll() in read.c, and a program that
  *			reads as perf_output_put_handle() says: C and D
  *
  * One step is one access to memory that others see; an interrupt may come between

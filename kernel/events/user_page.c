@@ -14,7 +14,7 @@
  *	|	 cap_user_time is not set |	pmu::del(), or	|
  *	|	 if the event is off	  |	off for good:	|
  *	+---------------------------------+	perf_event_	|
- *			|			set_off()	|
+ *			|			set_state()	|
  *			|  on its PMU: pmu::add(), pmu::start()	|
  *			v					|
  *	+---------------------------------+			|
