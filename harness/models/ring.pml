@@ -14,7 +14,7 @@
  *	put_handle()	perf_output_put_handle(), all of it
  *	fail()		__perf_output_begin(), from "fail:" to the end
  *	wake()		perf_output_wakeup()
- *	work		perf_pending_irq() with ring_buffer_wakeup(), core.c
+ *	work		perf_pending_irq(), core.c, with ring_buffer_wakeup(), mmap.c
  *	reader		poll(2), that is perf_poll() in read.c, and a program that
  *			reads as perf_output_put_handle() says: C and D
  *
