@@ -764,11 +764,11 @@ static inline int perf_gate_read_values(struct perf_event *event, u64 read_forma
 
 #endif /* CONFIG_PERF_EVENTS_GATE */
 
+/* The numbers in between are of ioctls that have a size in theirs. */
 static inline bool perf_gate_is_ioctl(unsigned int cmd)
 {
 	return cmd - PERF_EVENT_IOC_SET_STARTER <=
-	       PERF_EVENT_IOC_CLEAR_GATE - PERF_EVENT_IOC_SET_STARTER ||
-	       cmd == PERF_EVENT_IOC_JOIN_GATE;
+	       PERF_EVENT_IOC_JOIN_GATE - PERF_EVENT_IOC_SET_STARTER;
 }
 
 #define PERF_FORMAT_GATE	(PERF_FORMAT_GATE_TIME | PERF_FORMAT_GATE_COUNT)

@@ -585,6 +585,22 @@ static long perf_gate_link_fd(struct perf_event *trigger, int fd,
 	return ret;
 }
 
+/* A file descriptor is an int, also where the caller has 32 bits. */
+static long perf_gate_ioctl_set(struct perf_event *trigger, int fd, unsigned int role)
+{
+	struct perf_event_context *ctx;
+	int ret;
+
+	if (fd != -1)
+		return perf_gate_link_fd(trigger, fd, role);
+
+	ctx = perf_event_ctx_lock(trigger);
+	ret = perf_gate_drop(trigger, role);
+	perf_event_ctx_unlock(trigger, ctx);
+
+	return ret;
+}
+
 /**
  * perf_gate_ioctl() - PERF_EVENT_IOC_SET_STARTER, _SET_STOPPER, _CLEAR_GATE and
  *		       _JOIN_GATE
@@ -596,32 +612,30 @@ static long perf_gate_link_fd(struct perf_event *trigger, int fd,
  * Context: Process context, no locks held: the static key must not be flipped
  *          under perf_event_context::mutex, which CPU hotplug takes inside of
  *          cpu_hotplug_lock.
- * Return: 0 or what Documentation/userspace-api/perf_gate.rst lists.
+ * Return: 0, -ENOTTY for another @cmd, or what
+ *	   Documentation/userspace-api/perf_gate.rst lists.
  */
 long perf_gate_ioctl(struct perf_event *event, unsigned int cmd,
 		     unsigned long arg)
 {
-	unsigned int role = cmd == PERF_EVENT_IOC_SET_STARTER ?
-				PERF_GATE_STARTER : PERF_GATE_STOPPER;
 	struct perf_event_context *ctx;
 	int ret;
 
-	if (cmd == PERF_EVENT_IOC_CLEAR_GATE && arg)
-		return -EINVAL;
-
-	if (cmd == PERF_EVENT_IOC_JOIN_GATE)
-		return perf_gate_join_fd(event, arg);
-
-	/* A file descriptor is an int, also where the caller has 32 bits. */
-	if (cmd != PERF_EVENT_IOC_CLEAR_GATE && (int)arg != -1)
-		return perf_gate_link_fd(event, arg, role);
-
-	ctx = perf_event_ctx_lock(event);
-	if (cmd == PERF_EVENT_IOC_CLEAR_GATE)
+	switch (cmd) {
+	case PERF_EVENT_IOC_SET_STARTER:
+		return perf_gate_ioctl_set(event, arg, PERF_GATE_STARTER);
+	case PERF_EVENT_IOC_SET_STOPPER:
+		return perf_gate_ioctl_set(event, arg, PERF_GATE_STOPPER);
+	case PERF_EVENT_IOC_CLEAR_GATE:
+		if (arg)
+			return -EINVAL;
+		ctx = perf_event_ctx_lock(event);
 		ret = perf_gate_clear(event);
-	else
-		ret = perf_gate_drop(event, role);
-	perf_event_ctx_unlock(event, ctx);
-
-	return ret;
+		perf_event_ctx_unlock(event, ctx);
+		return ret;
+	case PERF_EVENT_IOC_JOIN_GATE:
+		return perf_gate_join_fd(event, arg);
+	default:
+		return -ENOTTY;
+	}
 }

@@ -61,9 +61,12 @@ TEST_F(gate_abi, attr_bits_are_fixed)
 #endif
 }
 
-TEST_F(gate_abi, number_after_the_last_is_no_ioctl)
+/* The first two are of ioctls that have an argument, and its size in their numbers. */
+TEST_F(gate_abi, other_numbers_are_no_ioctls)
 {
 	EXPECT_EQ(-ENOTTY, gate_ioctl(self->triggers.starter, _IO('$', 15), 0));
+	EXPECT_EQ(-ENOTTY, gate_ioctl(self->triggers.starter, _IO('$', 16), 0));
+	EXPECT_EQ(-ENOTTY, gate_ioctl(self->triggers.starter, _IO('$', 18), 0));
 }
 
 TEST_F(gate_abi, reserved_attr_bits_are_refused)
