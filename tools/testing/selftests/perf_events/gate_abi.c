@@ -181,6 +181,33 @@ TEST_F(gate_abi, short_read_buffer_is_refused)
 	EXPECT_EQ(ENOSPC, errno);
 }
 
+/* The last word of what is read is to go to where nobody can write. */
+TEST_F(gate_abi, read_into_a_bad_buffer_fails)
+{
+	const size_t page = sysconf(_SC_PAGESIZE);
+	unsigned int format;
+	ssize_t size;
+	char *mem;
+	int fd;
+
+	mem = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, mem);
+	ASSERT_EQ(0, mprotect(mem + page, page, PROT_NONE));
+	for (format = 0; format <= GATE_FORMAT_ALL; format++) {
+		self->attr.read_format = format;
+		fd = gate_open(&self->attr, 0, -1);
+		ASSERT_LE(0, fd);
+		size = read_size(format);
+		EXPECT_EQ(-1, read(fd, mem + page - size + sizeof(__u64), size)) {
+			TH_LOG("read_format %#x", format);
+		}
+		EXPECT_EQ(EFAULT, errno);
+		EXPECT_EQ(size, read(fd, mem + page - size, size));
+		close(fd);
+	}
+	munmap(mem, 2 * page);
+}
+
 TEST_F(gate_abi, gate_values_come_last_in_a_read)
 {
 	int target = gate_open_counter(_metadata, &self->triggers, PERF_TYPE_TRACEPOINT,
