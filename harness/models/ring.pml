@@ -14,7 +14,9 @@
  *	put_handle()	perf_output_put_handle(), all of it
  *	fail()		__perf_output_begin(), from "fail:" to the end
  *	wake()		perf_output_wakeup()
- *	work		perf_pending_irq(), core.c, with ring_buffer_wakeup(), mmap.c
+ *	foreign		perf_event_read_event(), core.c, of a task on another CPU, which
+ *			calls this one to write: then irq() is the call
+ *	work		perf_pending_irq(), core.c, with ring_buffer_wakeup()
  *	reader		poll(2), that is perf_poll() in read.c, and a program that
  *			reads as perf_output_put_handle() says: C and D
  *
@@ -40,6 +42,7 @@
  *
  *	Model ring
  *	Model ring_losses -DLOSSES
+ *	Model ring_foreign -DFOREIGN
  *	Mutant NO_WMB: put_handle() without B
  *	Mutant NO_RMB: the reader without C
  *	Mutant TAIL_FIRST: the reader without D
@@ -58,13 +61,24 @@
  *	Mutant WAKEUP_UNSIGNED: "head - wakeup" underflows for who was interrupted
  *	Mutant WAKEUP_ADD: both the interrupted and who interrupts move rb->wakeup
  *	Mutant POLL_ORDER: rb->poll may be seen before data_head
+ *	Mutant FOREIGN_WRITES -DFOREIGN: the other CPU writes by itself
  */
 
 #define SIZE		4
 #define WATERMARK	2
 #define LONGEST		2
 
-#ifdef LOSSES
+#if defined(FOREIGN_WRITES)
+#define SHORTEST	1
+#define TASK_RECORDS	1
+#define IRQ_RECORDS	0
+#define NMI_RECORDS	0
+#elif defined(FOREIGN)
+#define SHORTEST	1
+#define TASK_RECORDS	1
+#define IRQ_RECORDS	1
+#define NMI_RECORDS	1
+#elif defined(LOSSES)
 #define SHORTEST	2
 #define TASK_RECORDS	2
 #define IRQ_RECORDS	0
@@ -110,6 +124,13 @@ bool data_waits[SIZE];
 short data_store[SIZE];
 bool head_waits, poll_waits;
 byte head_store;
+
+/* Of the other CPU: it has sent its call */
+#ifdef FOREIGN
+bool called;
+#else
+#define called		true
+#endif
 
 /* The reader's */
 byte data_tail;
@@ -372,11 +393,11 @@ active proctype irq() provided (running <= _pid)
 
 	left = IRQ_RECORDS;
 	do
-	:: left > 0 ->
+	:: left > 0 && called ->
 		atomic { running < _pid -> was = running; running = _pid }
 		output();
 		atomic { running = was; left-- }
-	:: else -> break
+	:: left == 0 -> break
 	od
 }
 
@@ -393,6 +414,20 @@ active proctype nmi() provided (running <= _pid)
 	:: else -> break
 	od
 }
+
+#ifdef FOREIGN
+/* Runs beside the other writers, at any of their steps. */
+active proctype foreign()
+{
+#ifdef FOREIGN_WRITES
+	VARIABLES;
+
+	output()
+#else
+	called = true
+#endif
+}
+#endif
 
 /* Interrupts the task alone. */
 active proctype work()

@@ -25,7 +25,7 @@
  *	R1..R3	of reads without a system call: COST is at most LIMIT
  *	R4	what keeps a mapped page right: 1 %
  *	P1..P4	of event sets: COST is at most LIMIT
- *	S1	of buffers that are read by splice(2): COST is at most LIMIT
+ *	S1, S2	of buffers that are read by splice(2): COST is at most LIMIT
  *	ref	to look at beside the others, not judged
  *
  * RESOLUTION is how far COST may be off: the clock may be coarser than an

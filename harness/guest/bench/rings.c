@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
@@ -164,6 +165,82 @@ static void measure_splice(struct perf_event_attr *attr)
 	close(spliced);
 }
 
+#define REDIRECTED	1000
+
+static int owner = -1, redirected[REDIRECTED];
+static struct perf_event_mmap_page *owner_page;
+
+/* An event with a buffer of one page, and many others that write to it. */
+static bool redirect(bool mapped)
+{
+	struct perf_event_buffer buffer = {
+		.size		= sizeof(buffer),
+		.flags		= PERF_BUFFER_F_SPLICE,
+		.data_size	= page_size,
+	};
+
+	for (int i = 0; owner >= 0 && i < REDIRECTED; i++)
+		close(redirected[i]);
+	owner = perf_software(PERF_COUNT_SW_DUMMY);
+	if (mapped)
+		owner_page = ring_map(owner, 1);
+	else if (ioctl(owner, PERF_EVENT_IOC_ALLOC_BUFFER, &buffer))
+		return false;
+	for (int i = 0; i < REDIRECTED; i++) {
+		redirected[i] = perf_software(PERF_COUNT_SW_DUMMY);
+		if (ioctl(redirected[i], PERF_EVENT_IOC_SET_OUTPUT, owner))
+			report_wrong("event %d is not redirected: %s", i, strerror(errno));
+	}
+	return true;
+}
+
+static void redirect_to_mapped(void *arg)
+{
+	if (owner >= 0)
+		close(owner);
+	redirect(true);
+}
+
+static void redirect_to_spliced(void *arg)
+{
+	redirect(false);
+}
+
+static void unmap_run(void *arg)
+{
+	ring_unmap(owner_page, 1);
+}
+
+static void close_run(void *arg)
+{
+	close(owner);
+}
+
+static void measure_detach(void)
+{
+	static const char operation[] = "close(2) of a spliced buffer";
+	struct op op = { .run = unmap_run, .prepare = redirect_to_mapped, .batch = 1,
+			 .rounds = 3 };
+	struct rlimit limit = { 2 * REDIRECTED, 2 * REDIRECTED };
+	struct cost mapped;
+
+	setrlimit(RLIMIT_NOFILE, &limit);
+	mapped = divided(measure(&op), REDIRECTED);
+	report("Z1w", mapped, "munmap(2) of a ring, for each of %d redirected events",
+	       REDIRECTED);
+	close(owner);
+	if (!redirect(false)) {
+		report_absent("S2", errno, "%s, for each of %d redirected events", operation,
+			      REDIRECTED);
+		return;
+	}
+	close(owner);
+	op.run = close_run;
+	op.prepare = redirect_to_spliced;
+	report_limit("S2", divided(measure(&op), REDIRECTED), 5 * mapped.insn,
+		     "%s, for each of %d redirected events", operation, REDIRECTED);
+}
+
 static void measure_move(void (*run)(void *arg), const char *operation)
 {
 	const struct op op = { .run = run, .batch = 1, .rounds = 21 };
@@ -195,4 +272,5 @@ void bench_rings(void)
 	ring_unmap(ring, pages);
 	close(fd);
 	measure_splice(&attr);
+	measure_detach();
 }
