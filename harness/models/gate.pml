@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A gate that moves: its account follows its depth, whoever moves that and whatever
- * he interrupts.
+ * A gate that moves: the account of a member follows the depth, whatever moves the depth
+ * and whatever this interrupts.
  *
- * perf_gate_next(), perf_gate_flip() and perf_gate_inside() are those of gate.h. What
- * stands for what else, in kernel/events/gate.c unless told:
+ * perf_gate_flip() and perf_gate_inside() are those of
+ * kernel/events/gate/split.h. The rest stands for code in kernel/events/gate/fire.c
+ * unless told:
  *
  *	step()		perf_gate_step(): the loop around atomic_try_cmpxchg()
- *	fire()		perf_gate_fire_here(), perf_gate_kick() and, with -DBY_CORE,
- *			perf_gate_fire_links() and perf_gate_kick_by_core()
- *	READABLE	perf_gate_readable()
- *	settle()	perf_gate_settle(): perf_gate_hold(), pmu::read(), move()
+ *	fire()		__perf_gate_fire(), perf_gate_settle_active() and, with -DBY_CORE,
+ *			perf_gate_fire_links() and perf_gate_settle_in_core()
+ *	READABLE	perf_gate_readable() in gate.h
+ *	listed		the member is on perf_gate_state::active, where firings find it
+ *	settle()	perf_gate_settle(): perf_gate_defer_begin(), pmu::read(), move()
  *	move()		perf_gate_move() with perf_gate_publish() and its latch
  *	read_pmu()	pmu::read() of a driver: hw.prev_count, then the count
  *	task		the CPU of the event: the task counts; the kernel, interrupts off,
  *			fires, directly or in an IRQ; reads as perf_pmu_read() and
- *			__perf_event_update_time() do, with perf_gate_hold(); takes the
- *			event out as event_sched_out() and in as event_sched_in(),
- *			both in core.c, with __perf_gate_sched_in()
+ *			__perf_event_update_time() do, inside of perf_gate_defer_begin();
+ *			takes the event out as event_sched_out() and in as
+ *			event_sched_in(), both in core.c, with __perf_gate_pmu_del()
+ *			and __perf_gate_pmu_add()
  *	work		perf_gate_work()
  *	nmi		a trigger in an NMI; samples the count before
- *	other		a trigger on another CPU, which has the context's lock while the
- *			event runs nowhere
- *	reader		__perf_gate_count() in gate_read.c, on another CPU
+ *	other		a trigger that is delivered from another CPU, which has the
+ *			context's lock while the event runs nowhere
+ *	reader		__perf_gate_count() in account.c, on another CPU
  *
  * One step is one access to memory that others see. All triggers toggle, so that
  * the depth tells how many there were. A count is one unit of work of the task, and
@@ -33,24 +36,28 @@
  * is what the task did while the depth was not 0, in count and in time; no reader
  * finds more than there is, or less than before.
  *
- * Left out: shared gates, PMUs that are stopped, AUX area events, the user page (see
- * user_page.pml), reset, and links.
+ * Left out: further members and contexts, which share nothing that moves but the depth;
+ * PMUs that are stopped, AUX area events, the user page (see user_page.pml), reset, and
+ * links.
  *
  *	Model gate
  *	Model gate_deferred -DNO_GATE_NMI
  *	Model gate_by_core -DBY_CORE
+ *	Model gate_catch_up -DBY_CORE -DCATCH_UP
  *	Model gate_reader -DREADER
  *	Model gate_reader_by_core -DREADER -DBY_CORE
  *	Mutant DEPTH_PLAIN: a load and a store instead of atomic_try_cmpxchg()
- *	Mutant NO_HOLD: who interrupts a move moves as well
- *	Mutant STEP_FIRST -DBY_CORE: a firing holds the accounts after its step
- *	Mutant HELD_TO_ITSELF -DBY_CORE: who interrupts a move does not ask for irq_work
+ *	Mutant NO_HOLD: a firing that interrupts a move moves as well
+ *	Mutant STEP_FIRST -DBY_CORE: a firing defers others after its step only
+ *	Mutant HELD_TO_ITSELF -DBY_CORE: a firing that interrupts a move queues no irq_work
  *	Mutant NO_READ: the account takes the count as it was
- *	Mutant NO_HELD: who interrupts a reader of the PMU moves as well
- *	Mutant NO_HELD_TIME -DBY_CORE: who interrupts an update of the times moves as well
+ *	Mutant NO_HELD: a firing that interrupts a reader of the PMU moves as well
+ *	Mutant NO_HELD_TIME -DBY_CORE: a firing that interrupts an update of the times moves
  *	Mutant NO_DISABLED: the PMU is read while it has no counter
- *	Mutant NO_WORK: nobody settles what could not be moved at once
+ *	Mutant NO_WORK: nothing settles an account that could not be moved at once
  *	Mutant NO_SCHED_IN: an event that comes in is not settled
+ *	Mutant ACTIVE_LATE: an event that comes in is settled before it is active
+ *	Mutant ACTIVE_LATE_BY_CORE -DBY_CORE: so is an event that the core counts
  *	Mutant SCHED_IN_FIRST: it is settled before it is on this CPU
  *	Mutant NO_LATCH -DREADER: both accounts are written without a word to readers
  *	Mutant NO_RETRY -DREADER: a reader does not look at the latch again
@@ -74,7 +81,7 @@ c_decl {
 #endif
 
 byte running;
-/* The lock of the context, and by whom */
+/* The lock of the context, and the CPU that has it */
 #define HERE		1
 #define ELSEWHERE	2
 byte locked;
@@ -82,14 +89,15 @@ byte held;
 bool pmu_disabled;
 bool work_queued;
 
-/* perf_gate */
+/* perf_gate_state and perf_gate_account */
 byte depth;
+bool listed = true;
 byte latch;
 byte acct_count[2];
 byte acct_time[2];
 bool acct_open[2];
 
-/* perf_event. Its counter is any other's while it is off. */
+/* perf_event. Its counter may be another event's while it is off. */
 bool on_cpu = true;
 bool is_active = true;
 byte prev_count;
@@ -103,7 +111,7 @@ byte clock;
 byte fired;
 byte inside;
 
-/* Of each process, for the functions of gate.h */
+/* Of each process, for the functions of split.h */
 byte total[3], total_time[3], new_count[3], new_time[3];
 bool new_open[3];
 byte old_depth[3], new_depth[3];
@@ -128,8 +136,7 @@ inline next_depth()
 	c_code {
 		int pid = ((P0 *)_this)->_pid;
 
-		now.new_depth[pid] = perf_gate_next(now.old_depth[pid],
-						    PERF_GATE_TOGGLE, false);
+		now.new_depth[pid] = !now.old_depth[pid];
 	}
 }
 
@@ -137,7 +144,7 @@ inline flip()
 {
 	c_code {
 		int pid = ((P0 *)_this)->_pid;
-		struct perf_gate_acct acct = {
+		struct perf_gate_split acct = {
 			.count		= now.acct_count[0],
 			.running	= now.acct_time[0],
 			.open		= now.acct_open[0],
@@ -231,7 +238,7 @@ inline move(opens)
 	fi
 }
 
-/* What holds is of this CPU. Whoever is elsewhere has the lock and is alone. */
+/* The counter is of one CPU. A process elsewhere has the lock and is alone. */
 #ifdef NO_HOLD
 #define HOLDS		false
 #else
@@ -303,28 +310,31 @@ inline fire(direct)
 		hold();
 		step();
 #endif
-		move(opens);
+		if
+		:: listed -> move(opens)
+		:: !listed
+		fi;
 		opens = false;
 		let_go()
 	:: HELD ->
 		step();
 		opens = false;
 		if
-		:: on_cpu || is_active -> queue_held_work()
-		:: else
+		:: listed -> queue_held_work()
+		:: !listed
 		fi
 	fi
 #else
 	step();
 	if
-	:: !on_cpu
-	:: on_cpu && (!READABLE || !(direct || GATE_NMI)) -> queue_work()
-	:: on_cpu && READABLE && (direct || GATE_NMI) -> settle(true)
+	:: !listed
+	:: listed && (!READABLE || !(direct || GATE_NMI)) -> queue_work()
+	:: listed && READABLE && (direct || GATE_NMI) -> settle(true)
 	fi
 #endif
 }
 
-/* __perf_event_update_time() by perf_gate_call_held() */
+/* __perf_event_update_time() by perf_gate_call_deferring() */
 inline update_time()
 {
 	held++;
@@ -340,8 +350,11 @@ inline sched_out()
 {
 	pmu_disabled = true;
 #ifndef BY_CORE
-	/* pmu::del(); the counter is somebody else's now. */
+	/* pmu::del(); the counter may be another event's now. */
 	atomic { count = count + counter - prev_count; counter = prev_count + 5 };
+#endif
+#ifndef STAYS_ACTIVE
+	listed = false;
 #endif
 	on_cpu = false;
 	update_time();
@@ -358,9 +371,15 @@ inline sched_in()
 	on_cpu = true;
 	update_time();
 	is_active = true;
+	/* __perf_gate_pmu_add() */
+#if !defined(ACTIVE_LATE) && !defined(ACTIVE_LATE_BY_CORE)
+	listed = true;
+#endif
 #if !defined(SCHED_IN_FIRST) && !defined(NO_SCHED_IN)
-	/* __perf_gate_sched_in() */
 	settle(false);
+#endif
+#if defined(ACTIVE_LATE) || defined(ACTIVE_LATE_BY_CORE)
+	listed = true;
 #endif
 #ifndef BY_CORE
 	/* pmu::add() */
@@ -417,7 +436,7 @@ end:
 inline inside_of()
 {
 	c_code {
-		struct perf_gate_acct acct = { .open = now.seen_open };
+		struct perf_gate_split acct = { .open = now.seen_open };
 
 		now.value = perf_gate_inside(&acct, now.seen_total, now.seen_part);
 	}
@@ -480,7 +499,10 @@ active proctype other()
 		step();
 #ifdef BY_CORE
 		opens = false;
+#ifdef CATCH_UP
+		/* __perf_gate_catch_up(), in case that it counts here */
 		settle(false);
+#endif
 #endif
 		locked = false
 	fi
@@ -507,7 +529,7 @@ active proctype reader()
 }
 #endif
 
-/* At rest: nobody can go on. */
+/* At rest: no process can go on. */
 active proctype rest()
 {
 	timeout;

@@ -12,6 +12,11 @@
  *	pmu::start()	perf_aux_output_begin()
  *	   or event_sched_out() for PERF_AUX_SNAPSHOT_DISABLE
  *
+ * A driver that keeps its transaction open until pmu::del(), as that of s390 does,
+ * leaves a head behind that is older than the stop. The snapshot of a running event
+ * is refused then, and that of an event which is left disabled is taken after
+ * pmu::del().
+ *
  * An event that does not run has ended its transaction, and the head is there. The
  * children of an inherited event write to the AUX area of their parent, one at a
  * time since the buffer is of one CPU: whoever runs is stopped.
@@ -32,6 +37,7 @@ struct aux_snapshot {
 	u64			time;
 	u64			wrapped;
 	bool			taken;
+	int			ret;
 };
 
 /*
@@ -70,15 +76,22 @@ static void aux_snapshot_event(struct perf_event *event,
 
 	disable &= !!(snap->flags & PERF_AUX_SNAPSHOT_DISABLE);
 
-	if (active) {
+	if (active)
 		event->pmu->stop(event, PERF_EF_UPDATE);
+	if (disable)
+		__perf_event_disable(event, cpuctx, ctx, NULL);
+	if (!active)
+		return;
+
+	/* The head of a transaction that is still open does not tell its bytes. */
+	if (READ_ONCE(snap->rb->aux_nest)) {
+		snap->ret = -EOPNOTSUPP;
+	} else {
 		take(snap, event);
 		snap->taken = true;
 	}
 
-	if (disable)
-		__perf_event_disable(event, cpuctx, ctx, NULL);
-	else if (active)
+	if (!disable)
 		event->pmu->start(event, 0);
 }
 
@@ -103,6 +116,8 @@ static int aux_snapshot_family(struct perf_event *event, struct aux_snapshot *sn
 	event_function_call(event, aux_snapshot_event, snap);
 	list_for_each_entry(child, &event->child_list, child_list)
 		event_function_call(child, aux_snapshot_event, snap);
+	if (snap->ret)
+		return snap->ret;
 	if (!snap->taken)
 		take(snap, event);
 
@@ -115,7 +130,8 @@ static int aux_snapshot_family(struct perf_event *event, struct aux_snapshot *sn
  * @arg:	of the ioctl, read and written
  *
  * Context: Process, perf_event_context::mutex of @event is held.
- * Return: 0, -EOPNOTSUPP if the PMU has no AUX area, -EINVAL for unknown flags, a
+ * Return: 0, -EOPNOTSUPP if the PMU has no AUX area or cannot end its output while the
+ * event runs, -EINVAL for unknown flags, a
  * size that is too small, or if no AUX area of its PMU is mapped, -E2BIG for bytes
  * behind the known ones that are not zero, or -EFAULT.
  */
@@ -129,7 +145,8 @@ long perf_aux_snapshot(struct perf_event *event,
 
 	lockdep_assert_held(&event->ctx->mutex);
 
-	if (!event->pmu->setup_aux)
+	/* A driver that never samples may have no pmu::stop(). */
+	if (!event->pmu->setup_aux || !event->pmu->stop)
 		return -EOPNOTSUPP;
 
 	if (get_user(size, &arg->size))

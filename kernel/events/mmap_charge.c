@@ -1,86 +1,89 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who pays for the memory of a perf buffer.
+ * Charges for the memory of perf buffers.
  *
- * The pages of a buffer, and those of its AUX area, are charged in two parts:
+ * The pages of a buffer, and separately those of its AUX area, are charged to the mm and
+ * the user that map them first. These two pay in two parts until the buffer is gone:
  *
- *   user_pages	to user_struct::perf_mlock of the user who mapped it first, as far
- *		as the allowance goes (perf_event_mlock_kb for each online CPU).
- *		Held until the last mapping of whatever process is gone.
- *   mm_pages	the excess, to mm_struct::pinned_vm, under RLIMIT_MEMLOCK. Held by
- *		each mm that has a mapping, for as long as it has one.
+ *   user_pages		to user_struct::perf_mlock, as far as the allowance goes
+ *			(perf_event_mlock_kb for each online CPU).
+ *   excess_pages	the rest, under RLIMIT_MEMLOCK. One of two counters has it:
  *
- *	 perf_mmap_charge_new()
- *	  |
- *	  |    user: user_pages
- *	  |    +---------------------------------------------------------+
- *	  +--->| mm A: mm_pages, 2 mappings     mm B: mm_pages, 1 mapping | ...
- *	       +---------------------------------------------------------+
- *		 _get() and _put() of each mapping	 _free() after the last
+ *	 perf_mmap_charge_new()				perf_mmap_charge_file()
+ *	  |							      |
+ *	  v		the last mapping of the mm goes		      v
+ *	 mm_struct::pinned_vm  ------------------------>  user_struct::perf_pinned
+ *	  |		perf_mmap_charge_put()			      |
+ *	  +----------------> perf_mmap_charge_free() <----------------+
  *
- * A file descriptor travels to other processes, and fork() leaves the mappings
- * behind. So the one that unmaps last need not be the one that mapped first, and
- * the one that mapped first may be long gone while the memory is still in use.
- * Charging each mm is what mlock() does with a shared page. Further mappings in
- * the same mm cost nothing.
+ * Other mappings cost nothing and cannot fail: further ones of the same mm, those of other
+ * processes that were given the descriptor, and copies of fork() after
+ * madvise(MADV_DOFORK). Profilers rely on it: a helper with privileges maps a buffer and
+ * passes its descriptor to a process whose limit is small.
  *
- * A buffer that a file holds, and no mapping, has no mm to pay. It would be the
- * wrong one as soon as the file is passed on, and one that execs or exits would give
- * its pages to nobody's account, as often as it likes. The user pays for the excess as
- * well, in user_struct::locked_vm, until the buffer is gone.
+ * The first mm may unmap the buffer, exec or exit while another mm keeps it. If its charge
+ * ended then, a helper process for each buffer, which maps, passes on and exits, would lock
+ * memory without limit. Therefore the excess moves to the user, and a new charge must fit
+ * into the limit together with it. So a user has no more locked than as many processes
+ * could lock as it has run at the same time.
  *
- * Lifetime: an mm in the list has a mapping, hence a user; no reference is held.
- * A VMA stays in its mm for life, and mremap() opens the new one before it closes
- * the old one. VM_DONTCOPY keeps it from a child, unless madvise(MADV_DOFORK) has
- * taken that away: then the child pays for its copy like anybody else, but for
- * the limit, as there is no way to refuse.
+ * The limit does not bind a process with CAP_IPC_LOCK, nor any process while
+ * perf_event_paranoid is -1. Their excess is counted in the mm, but does not move:
+ * otherwise a profiler with privileges would use up the limit of processes of the same
+ * user that have none.
  *
- * Locking: all but _new() and _free() take the charge's own mutex, which nests in
- * perf_event::mmap_mutex and perf_buffer::aux_mutex.
+ * A buffer that a file holds, and no mapping, has no mm to pay. Its excess is the user's
+ * from the start.
+ *
+ * Lifetime: An mm that pays has a mapping, which keeps its mm_struct, so no reference is
+ * held. perf_mmap_charge::mm is cleared with the last of its mappings: a new mm_struct at
+ * the same address is not taken for it. A VMA stays in its mm for life; mremap() opens the
+ * new one before it closes the old one.
+ *
+ * Locking: charge_lock makes the sums exact. It is one for all charges because buffers come
+ * and go seldom. It nests inside of all other locks.
  */
 
+#include <linux/capability.h>
 #include <linux/cred.h>
-#include <linux/list.h>
 #include <linux/mm_types.h>
-#include <linux/mutex.h>
 #include <linux/perf_event.h>
+#include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/user.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 
 #include "mmap_charge.h"
 
 /**
- * struct perf_mmap_payer - An mm that has mappings
- * @entry:	in perf_mmap_charge::mms
- * @mm:		not referenced, its mappings keep it
- * @nr:		number of mappings
- */
-struct perf_mmap_payer {
-	struct list_head	entry;
-	struct mm_struct	*mm;
-	unsigned long		nr;
-};
-
-/**
- * struct perf_mmap_charge - What a buffer, or its AUX area, costs
- * @user:	who pays @user_pages, referenced
- * @user_pages:	charged to @user, in pages
- * @locked_pages: charged to @user's locked_vm, in pages
- * @mm_pages:	charged to each of @mms, in pages
- * @lock:	protects @mms
- * @mms:	the struct perf_mmap_payer that have a mapping
- * @first:	one of them if its mm is set; most buffers need no other
+ * struct perf_mmap_charge - Charge for a buffer, or for its AUX area
+ * @user:	user that pays, referenced
+ * @user_pages:	charged to @user's allowance, in pages
+ * @excess_pages: charged to @mm, or to @user when @mm is NULL, in pages
+ * @exempt:	the limit does not bind, so @user is not charged for @excess_pages
+ * @mm:		mm that pays, NULL when it has no mapping any more
+ * @nr:		number of mappings of @mm
+ * @rcu:	frees the charge
  */
 struct perf_mmap_charge {
 	struct user_struct	*user;
 	unsigned long		user_pages;
-	unsigned long		locked_pages;
-	unsigned long		mm_pages;
-	struct mutex		lock;
-	struct list_head	mms;
-	struct perf_mmap_payer	first;
+	unsigned long		excess_pages;
+	bool			exempt;
+	struct mm_struct	*mm;
+	unsigned long		nr;
+	struct rcu_head		rcu;
 };
+
+/* Protects perf_mmap_charge::mm and nr, and user_struct::perf_mlock and perf_pinned */
+static DEFINE_SPINLOCK(charge_lock);
+
+/* Other than capable(), this leaves no trace of a privilege that may not be needed. */
+static bool is_exempt(void)
+{
+	return !perf_is_paranoid() || has_capability_noaudit(current, CAP_IPC_LOCK);
+}
 
 static bool exceeds_limit(unsigned long pages)
 {
@@ -88,145 +91,48 @@ static bool exceeds_limit(unsigned long pages)
 	       perf_is_paranoid() && !capable(CAP_IPC_LOCK);
 }
 
-/* Add first and look then: two that charge at once must not both fit. */
-static int charge_mm(struct mm_struct *mm, unsigned long nr_pages, bool copy)
-{
-	unsigned long pinned;
-
-	if (!nr_pages)
-		return 0;
-
-	pinned = atomic64_add_return(nr_pages, &mm->pinned_vm);
-	if (!copy && exceeds_limit(pinned)) {
-		atomic64_sub(nr_pages, &mm->pinned_vm);
-		return -EPERM;
-	}
-	return 0;
-}
-
-static int charge_locked(struct perf_mmap_charge *charge, unsigned long nr_pages)
-{
-#ifdef CONFIG_PERF_EVENTS_SPLICE
-	atomic_long_t *locked_vm = &charge->user->locked_vm;
-
-	if (!nr_pages)
-		return 0;
-
-	if (exceeds_limit(atomic_long_add_return(nr_pages, locked_vm))) {
-		atomic_long_sub(nr_pages, locked_vm);
-		return -EPERM;
-	}
-	charge->locked_pages = nr_pages;
-#endif
-	return 0;
-}
-
-static void uncharge_locked(struct perf_mmap_charge *charge)
-{
-#ifdef CONFIG_PERF_EVENTS_SPLICE
-	atomic_long_sub(charge->locked_pages, &charge->user->locked_vm);
-#endif
-}
-
 /* Charge as many of @nr_pages as the user's allowance has left, and return them. */
-static unsigned long charge_user(struct user_struct *user, unsigned long nr_pages)
+static unsigned long charge_allowance(struct user_struct *user, unsigned long nr_pages)
 {
 	unsigned long limit = sysctl_perf_event_mlock >> (PAGE_SHIFT - 10);
+	unsigned long locked = atomic_long_read(&user->perf_mlock);
 	unsigned long fit;
-	long locked;
+
+	lockdep_assert_held(&charge_lock);
 
 	/* Increase the limit linearly with more CPUs. */
 	limit *= num_online_cpus();
 
 	/* The limit may have become smaller than what is charged already. */
-	locked = atomic_long_read(&user->perf_mlock);
-	do {
-		fit = limit > locked ? min(limit - locked, nr_pages) : 0;
-	} while (!atomic_long_try_cmpxchg(&user->perf_mlock, &locked, locked + fit));
-
+	fit = limit > locked ? min(limit - locked, nr_pages) : 0;
+	atomic_long_add(fit, &user->perf_mlock);
 	return fit;
 }
 
-static struct perf_mmap_payer *find_payer(struct perf_mmap_charge *charge,
-					  struct mm_struct *mm)
+/* Charge the allowance and @mm. Return what the limit has to hold. */
+static unsigned long charge_pages(struct perf_mmap_charge *charge, struct mm_struct *mm,
+				  unsigned long nr_pages)
 {
-	struct perf_mmap_payer *payer;
+	guard(spinlock)(&charge_lock);
 
-	lockdep_assert_held(&charge->lock);
-
-	list_for_each_entry(payer, &charge->mms, entry) {
-		if (payer->mm == mm)
-			return payer;
-	}
-	return NULL;
+	charge->user_pages = charge_allowance(charge->user, nr_pages);
+	charge->excess_pages = nr_pages - charge->user_pages;
+	charge->mm = mm;
+	charge->nr = 1;
+	return atomic64_add_return(charge->excess_pages, &mm->pinned_vm) +
+	       charge->user->perf_pinned;
 }
 
-static struct perf_mmap_payer *alloc_payer(struct perf_mmap_charge *charge, gfp_t gfp)
+static void uncharge_pages(struct perf_mmap_charge *charge)
 {
-	if (!charge->first.mm)
-		return &charge->first;
+	guard(spinlock)(&charge_lock);
 
-	return kmalloc(sizeof(struct perf_mmap_payer), GFP_KERNEL_ACCOUNT | gfp);
-}
-
-static void free_payer(struct perf_mmap_charge *charge, struct perf_mmap_payer *payer)
-{
-	if (payer == &charge->first)
-		payer->mm = NULL;
-	else
-		kfree(payer);
-}
-
-static int add_payer(struct perf_mmap_charge *charge, struct mm_struct *mm, bool copy)
-{
-	struct perf_mmap_payer *payer;
-	int ret;
-
-	lockdep_assert_held(&charge->lock);
-
-	payer = alloc_payer(charge, copy ? __GFP_NOFAIL : 0);
-	if (!payer)
-		return -ENOMEM;
-
-	ret = charge_mm(mm, charge->mm_pages, copy);
-	if (ret) {
-		free_payer(charge, payer);
-		return ret;
-	}
-
-	payer->mm = mm;
-	payer->nr = 1;
-	list_add(&payer->entry, &charge->mms);
-	return 0;
-}
-
-static int get_payer(struct perf_mmap_charge *charge, struct mm_struct *mm, bool copy)
-{
-	struct perf_mmap_payer *payer;
-
-	guard(mutex)(&charge->lock);
-
-	payer = find_payer(charge, mm);
-	if (!payer)
-		return add_payer(charge, mm, copy);
-
-	payer->nr++;
-	return 0;
-}
-
-static struct perf_mmap_charge *alloc_charge(unsigned long nr_pages)
-{
-	struct perf_mmap_charge *charge;
-
-	charge = kzalloc(sizeof(*charge), GFP_KERNEL_ACCOUNT);
-	if (!charge)
-		return NULL;
-
-	mutex_init(&charge->lock);
-	INIT_LIST_HEAD(&charge->mms);
-	charge->user = get_current_user();
-	charge->user_pages = charge_user(charge->user, nr_pages);
-	return charge;
+	if (charge->mm)
+		atomic64_sub(charge->excess_pages, &charge->mm->pinned_vm);
+	else if (!charge->exempt)
+		charge->user->perf_pinned -= charge->excess_pages;
+	charge->mm = NULL;
+	atomic_long_sub(charge->user_pages, &charge->user->perf_mlock);
 }
 
 /**
@@ -234,125 +140,103 @@ static struct perf_mmap_charge *alloc_charge(unsigned long nr_pages)
  * @mm:		mm of its first mapping, the current one
  * @nr_pages:	its size in pages
  *
- * Charges the current user and @mm. The mapping holds one count of @mm, which
- * perf_mmap_charge_put() gives back.
+ * Charges the current user and @mm for the first mapping. perf_mmap_charge_get() counts
+ * further ones, perf_mmap_charge_put() takes each of them back.
  *
- * Context: May sleep. @mm's mmap_lock is held for writing.
+ * Context: Process, may sleep. @mm's mmap_lock is held for writing.
  * Return: The charge, -EPERM if it exceeds the limits, or -ENOMEM.
  */
 struct perf_mmap_charge *perf_mmap_charge_new(struct mm_struct *mm,
 					      unsigned long nr_pages)
 {
-	struct perf_mmap_charge *charge;
-	int ret;
+	struct perf_mmap_charge *new;
+	unsigned long pinned;
 
-	charge = alloc_charge(nr_pages);
-	if (!charge)
+	new = kmalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+	if (!new)
 		return ERR_PTR(-ENOMEM);
 
-	charge->mm_pages = nr_pages - charge->user_pages;
+	new->user = get_current_user();
+	new->exempt = is_exempt();
 
-	ret = get_payer(charge, mm, false);
-	if (ret) {
-		perf_mmap_charge_free(charge);
-		return ERR_PTR(ret);
+	/* Add first and look then: two that charge at once must not both fit. */
+	pinned = charge_pages(new, mm, nr_pages);
+	if (new->excess_pages && exceeds_limit(pinned)) {
+		perf_mmap_charge_free(new);
+		return ERR_PTR(-EPERM);
 	}
-	return charge;
+	return new;
 }
 
 /**
  * perf_mmap_charge_file - Charge a buffer that needs no mapping
  * @nr_pages:	its size in pages
  *
- * Charges the current user alone. A mapping of the user page costs nothing more.
+ * Charges the current user alone. Mappings of the buffer's user page cost nothing more.
  *
- * Context: May sleep.
+ * Context: Process with an mm, may sleep.
  * Return: The charge, -EPERM if it exceeds the limits, or -ENOMEM.
  */
 struct perf_mmap_charge *perf_mmap_charge_file(unsigned long nr_pages)
 {
-	struct perf_mmap_charge *charge;
-	int ret;
+	struct perf_mmap_charge *new = perf_mmap_charge_new(current->mm, nr_pages);
 
-	charge = alloc_charge(nr_pages);
-	if (!charge)
-		return ERR_PTR(-ENOMEM);
-
-	ret = charge_locked(charge, nr_pages - charge->user_pages);
-	if (ret) {
-		perf_mmap_charge_free(charge);
-		return ERR_PTR(ret);
-	}
-	return charge;
+	if (!IS_ERR(new))
+		perf_mmap_charge_put(new, current->mm);
+	return new;
 }
 
 /**
- * perf_mmap_charge_get - Charge an mm for a mapping
+ * perf_mmap_charge_get - Count a mapping of a buffer that is charged
  * @charge:	of the buffer or of its AUX area
- * @mm:		mm of the mapping, the current one
+ * @mm:		mm of the mapping
  *
- * Only the first mapping in @mm costs anything or can fail.
- *
- * Context: May sleep. @mm's mmap_lock is held for writing.
- * Return: 0, -EPERM if it exceeds RLIMIT_MEMLOCK, or -ENOMEM.
+ * Context: Any but interrupts. @mm's mmap_lock is held for writing, or nothing else uses
+ *	    @mm yet. The buffer has a mapping.
  */
-int perf_mmap_charge_get(struct perf_mmap_charge *charge, struct mm_struct *mm)
+void perf_mmap_charge_get(struct perf_mmap_charge *charge, struct mm_struct *mm)
 {
-	return get_payer(charge, mm, false);
+	guard(spinlock)(&charge_lock);
+
+	if (charge->mm == mm)
+		charge->nr++;
 }
 
 /**
- * perf_mmap_charge_copy - Charge an mm for the copy of a mapping
- * @charge:	of the buffer or of its AUX area
- * @mm:		mm of the copy: that of the mapping, or that of a child
- *
- * The copy cannot be refused, so no limit counts. That of a child is charged all
- * the same: it has the memory when nobody else pays for it any more. As much as
- * its parent may have is what it can get, since it begins with nothing else.
- *
- * Context: May sleep. @mm's mmap_lock is held for writing.
- */
-void perf_mmap_charge_copy(struct perf_mmap_charge *charge, struct mm_struct *mm)
-{
-	get_payer(charge, mm, true);
-}
-
-/**
- * perf_mmap_charge_put - Give back what perf_mmap_charge_get() has charged
+ * perf_mmap_charge_put - Let go of a mapping whose buffer stays
  * @charge:	of the buffer or of its AUX area
  * @mm:		mm of the mapping that is gone
  *
- * Context: May sleep.
+ * If it was the last one of the mm that pays, the user pays from now on. Where the buffer
+ * is gone with its last mapping, perf_mmap_charge_free() is called instead: other processes
+ * of the user must not find their limit used up in between.
+ *
+ * Context: Any but interrupts. @mm's mmap_lock is held, or @mm is about to be freed.
+ *	    perf_mmap_charge_free() may run meanwhile if this is within an RCU read-side
+ *	    critical section that began before the mapping was taken off the buffer's count.
  */
 void perf_mmap_charge_put(struct perf_mmap_charge *charge, struct mm_struct *mm)
 {
-	struct perf_mmap_payer *payer;
+	guard(spinlock)(&charge_lock);
 
-	guard(mutex)(&charge->lock);
-
-	payer = find_payer(charge, mm);
-	if (WARN_ON_ONCE(!payer))
-		return;
-	if (--payer->nr)
+	if (charge->mm != mm || --charge->nr)
 		return;
 
-	atomic64_sub(charge->mm_pages, &mm->pinned_vm);
-	list_del(&payer->entry);
-	free_payer(charge, payer);
+	if (!charge->exempt)
+		charge->user->perf_pinned += charge->excess_pages;
+	atomic64_sub(charge->excess_pages, &mm->pinned_vm);
+	charge->mm = NULL;
 }
 
 /**
- * perf_mmap_charge_free - Give back what the user was charged
- * @charge:	of a buffer, or of an AUX area, that has no mapping any more
+ * perf_mmap_charge_free - End a charge
+ * @charge:	of a buffer, or of an AUX area, that has no mapping any more or got none
  *
- * Context: Any in which a user_struct can be put.
+ * Context: Any but interrupts.
  */
 void perf_mmap_charge_free(struct perf_mmap_charge *charge)
 {
-	WARN_ON_ONCE(!list_empty(&charge->mms));
-
-	uncharge_locked(charge);
-	atomic_long_sub(charge->user_pages, &charge->user->perf_mlock);
+	uncharge_pages(charge);
 	free_uid(charge->user);
-	kfree(charge);
+	kfree_rcu(charge, rcu);
 }

@@ -8,8 +8,7 @@ struct perf_mmap_charge;
 struct perf_mmap_charge *perf_mmap_charge_new(struct mm_struct *mm,
 					      unsigned long nr_pages);
 struct perf_mmap_charge *perf_mmap_charge_file(unsigned long nr_pages);
-int perf_mmap_charge_get(struct perf_mmap_charge *charge, struct mm_struct *mm);
-void perf_mmap_charge_copy(struct perf_mmap_charge *charge, struct mm_struct *mm);
+void perf_mmap_charge_get(struct perf_mmap_charge *charge, struct mm_struct *mm);
 void perf_mmap_charge_put(struct perf_mmap_charge *charge, struct mm_struct *mm);
 void perf_mmap_charge_free(struct perf_mmap_charge *charge);
 

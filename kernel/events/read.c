@@ -5,12 +5,256 @@
  */
 #include <linux/perf_event.h>
 #include <linux/poll.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/security.h>
 #include <linux/slab.h>
+#include <linux/smp.h>
+#include <linux/topology.h>
 #include <linux/uaccess.h>
 
 #include "internal.h"
 #include "splice.h"
+
+struct perf_read_data {
+	struct perf_event *event;
+	bool group;
+	int ret;
+};
+
+static int __perf_event_read_cpu(struct perf_event *event, int event_cpu)
+{
+	int local_cpu = smp_processor_id();
+	u16 local_pkg, event_pkg;
+
+	if ((unsigned int)event_cpu >= nr_cpu_ids)
+		return event_cpu;
+
+	if (event->group_caps & PERF_EV_CAP_READ_SCOPE) {
+		const struct cpumask *cpumask;
+
+		cpumask = perf_scope_cpu_topology_cpumask(event->pmu->scope, event_cpu);
+		if (cpumask && cpumask_test_cpu(local_cpu, cpumask))
+			return local_cpu;
+	}
+
+	if (event->group_caps & PERF_EV_CAP_READ_ACTIVE_PKG) {
+		event_pkg = topology_physical_package_id(event_cpu);
+		local_pkg = topology_physical_package_id(local_cpu);
+
+		if (event_pkg == local_pkg)
+			return local_cpu;
+	}
+
+	return event_cpu;
+}
+
+static void perf_event_read_this_cpu(void *info)
+{
+	struct perf_read_data *data = info;
+	struct perf_event *sub, *event = data->event;
+	struct perf_event_context *ctx = event->ctx;
+	struct pmu *pmu;
+
+	/*
+	 * If this is a task context, we need to check whether it is
+	 * the current task context of this cpu.  If not it has been
+	 * scheduled out before the smp call arrived.  In that case
+	 * event->count would have been updated to a recent sample
+	 * when the event was scheduled out.
+	 */
+	if (ctx->task && perf_cpu_task_ctx() != ctx)
+		return;
+
+	guard(raw_spinlock)(&ctx->lock);
+	/* No gate moves in between, see __perf_event_read(). */
+	__perf_event_update_times(event, data->group);
+
+	if (event->state != PERF_EVENT_STATE_ACTIVE)
+		return;
+
+	if (!data->group) {
+		event->pmu->read(event);
+		data->ret = 0;
+		return;
+	}
+
+	pmu = event->pmu_ctx->pmu;
+	pmu->start_txn(pmu, PERF_PMU_TXN_READ);
+
+	event->pmu->read(event);
+	for_each_sibling_event(sub, event) {
+		if (sub->state == PERF_EVENT_STATE_ACTIVE)
+			sub->pmu->read(sub);
+	}
+
+	data->ret = pmu->commit_txn(pmu);
+}
+
+/*
+ * Cross CPU call to read the hardware event
+ */
+static void __perf_event_read(void *info)
+{
+	perf_gate_call_deferring(perf_event_read_this_cpu, info);
+}
+
+/*
+ * NMI-safe method to read a local event, that is an event that
+ * is:
+ *   - either for the current task, or for this CPU
+ *   - does not have inherit set, for inherited task events
+ *     will not be local and we cannot read them atomically
+ *   - must not have a pmu::count method
+ */
+int perf_event_read_local(struct perf_event *event, u64 *value,
+			  u64 *enabled, u64 *running)
+{
+	unsigned long flags;
+	int event_oncpu;
+	int event_cpu;
+	int ret = 0;
+
+	/*
+	 * Disabling interrupts avoids all counter scheduling (context
+	 * switches, timer based rotation and IPIs).
+	 */
+	local_irq_save(flags);
+
+	/*
+	 * It must not be an event with inherit set, we cannot read
+	 * all child counters from atomic context.
+	 */
+	if (event->attr.inherit) {
+		ret = -EOPNOTSUPP;
+		goto out;
+	}
+
+	/* If this is a per-task event, it must be for current */
+	if ((event->attach_state & PERF_ATTACH_TASK) &&
+	    event->hw.target != current) {
+		ret = -EINVAL;
+		goto out;
+	}
+
+	/*
+	 * Get the event CPU numbers, and adjust them to local if the event is
+	 * a per-package event that can be read locally
+	 */
+	event_oncpu = __perf_event_read_cpu(event, event->oncpu);
+	event_cpu = __perf_event_read_cpu(event, event->cpu);
+
+	/* If this is a per-CPU event, it must be for this CPU */
+	if (!(event->attach_state & PERF_ATTACH_TASK) &&
+	    event_cpu != smp_processor_id()) {
+		ret = -EINVAL;
+		goto out;
+	}
+
+	/* If this is a pinned event it must be running on this CPU */
+	if (event->attr.pinned && event_oncpu != smp_processor_id()) {
+		ret = -EBUSY;
+		goto out;
+	}
+
+	/*
+	 * If the event is currently on this CPU, its either a per-task event,
+	 * or local to this CPU. Furthermore it means its ACTIVE (otherwise
+	 * oncpu == -1).
+	 */
+	if (event_oncpu == smp_processor_id())
+		perf_gate_pmu_read(event);
+
+	*value = perf_gate_count(event);
+	if (enabled || running) {
+		u64 __enabled, __running, __now;
+
+		calc_timer_values(event, &__now, &__enabled, &__running);
+		if (enabled)
+			*enabled = __enabled;
+		if (running)
+			*running = __running;
+	}
+out:
+	local_irq_restore(flags);
+
+	return ret;
+}
+
+/**
+ * perf_event_read() - Bring the count and the times of an event up to date
+ * @event:	The event
+ * @group:	Whether to do the same for its siblings
+ *
+ * Context: Process context, interrupts on. perf_event_context::mutex held, or
+ *          perf_event::child_mutex of the parent of an inherited event.
+ * Return: 0, or what pmu::commit_txn() said for a group.
+ */
+int perf_event_read(struct perf_event *event, bool group)
+{
+	enum perf_event_state state = READ_ONCE(event->state);
+	int event_cpu, ret = 0;
+
+	/*
+	 * If event is enabled and currently active on a CPU, update the
+	 * value in the event structure:
+	 */
+again:
+	if (state == PERF_EVENT_STATE_ACTIVE) {
+		struct perf_read_data data;
+
+		/*
+		 * Orders the ->state and ->oncpu loads such that if we see
+		 * ACTIVE we must also see the right ->oncpu.
+		 *
+		 * Matches the smp_wmb() from event_sched_in().
+		 */
+		smp_rmb();
+
+		event_cpu = READ_ONCE(event->oncpu);
+		if ((unsigned int)event_cpu >= nr_cpu_ids)
+			return 0;
+
+		data = (struct perf_read_data){
+			.event = event,
+			.group = group,
+			.ret = 0,
+		};
+
+		preempt_disable();
+		event_cpu = __perf_event_read_cpu(event, event_cpu);
+
+		/*
+		 * Purposely ignore the smp_call_function_single() return
+		 * value.
+		 *
+		 * If event_cpu isn't a valid CPU it means the event got
+		 * scheduled out and that will have updated the event count.
+		 *
+		 * Therefore, either way, we'll have an up-to-date event count
+		 * after this.
+		 */
+		(void)smp_call_function_single(event_cpu, __perf_event_read, &data, 1);
+		preempt_enable();
+		ret = data.ret;
+
+	} else if (state == PERF_EVENT_STATE_INACTIVE) {
+		struct perf_event_context *ctx = event->ctx;
+		unsigned long flags;
+
+		raw_spin_lock_irqsave(&ctx->lock, flags);
+		state = event->state;
+		if (state != PERF_EVENT_STATE_INACTIVE) {
+			raw_spin_unlock_irqrestore(&ctx->lock, flags);
+			goto again;
+		}
+
+		perf_event_update_times(event, group);
+		raw_spin_unlock_irqrestore(&ctx->lock, flags);
+	}
+
+	return ret;
+}
 
 static u64 __perf_event_read_value(struct perf_event *event, u64 *enabled, u64 *running)
 {
@@ -100,6 +344,27 @@ static __always_inline void perf_read_group_entries(struct perf_event *leader,
 		values = perf_read_group_entry(sub, read_format, values);
 }
 
+/*
+ * The group of @leader, which is inherited, differs from that of its parent. Return 0
+ * if it adds nothing to the sum, -EAGAIN if the sum has to be taken once more, and
+ * -ECHILD if the two stay different, as the parent's has changed since the fork.
+ *
+ * copy_process() links one member after the other, and a task has counted nothing
+ * before it runs. An exiting task removes one member after the other and leaves the
+ * count of each with the parent, which the reader may have read before.
+ */
+static int perf_child_group_differs(struct perf_event *leader)
+{
+	struct task_struct *task = leader->ctx->task;
+
+	lockdep_assert_held(&leader->ctx->lock);
+
+	if (task == TASK_TOMBSTONE)
+		return -EAGAIN;
+
+	return READ_ONCE(task->__state) == TASK_NEW ? 0 : -ECHILD;
+}
+
 static int __perf_read_group_add(struct perf_event *leader,
 				 u64 read_format, u64 *values)
 {
@@ -138,7 +403,7 @@ static int __perf_read_group_add(struct perf_event *leader,
 	if (parent &&
 	    (parent->group_generation != leader->group_generation ||
 	     parent->nr_siblings != leader->nr_siblings)) {
-		ret = -ECHILD;
+		ret = perf_child_group_differs(leader);
 		goto unlock;
 	}
 
@@ -164,13 +429,37 @@ unlock:
 	return ret;
 }
 
+static int perf_read_family(struct perf_event *leader, u64 read_format, u64 *values)
+{
+	struct perf_event *child;
+	int ret;
+
+	guard(mutex)(&leader->child_mutex);
+
+	ret = __perf_read_group_add(leader, read_format, values);
+	if (ret)
+		return ret;
+
+	list_for_each_entry(child, &leader->child_list, child_list) {
+		ret = __perf_read_group_add(child, read_format, values);
+		if (ret)
+			return ret;
+	}
+
+	return 0;
+}
+
+/* The most ticks that a reader waits for exiting tasks */
+#define PERF_READ_EXITS		100
+
 static int perf_read_group(struct perf_event *event,
 			   u64 read_format, char __user *buf)
 {
-	struct perf_event *leader = event->group_leader, *child;
+	struct perf_event *leader = event->group_leader;
 	struct perf_event_context *ctx = leader->ctx;
-	int ret;
+	unsigned int exits = 0;
 	u64 *values;
+	int ret;
 
 	lockdep_assert_held(&ctx->mutex);
 
@@ -178,30 +467,26 @@ static int perf_read_group(struct perf_event *event,
 	if (!values)
 		return -ENOMEM;
 
-	values[0] = 1 + leader->nr_siblings;
-
-	mutex_lock(&leader->child_mutex);
-
-	ret = __perf_read_group_add(leader, read_format, values);
-	if (ret)
-		goto unlock;
-
-	list_for_each_entry(child, &leader->child_list, child_list) {
-		ret = __perf_read_group_add(child, read_format, values);
-		if (ret)
-			goto unlock;
+	for (;;) {
+		values[0] = 1 + leader->nr_siblings;
+		ret = perf_read_family(leader, read_format, values);
+		if (ret != -EAGAIN)
+			break;
+		if (++exits > PERF_READ_EXITS || fatal_signal_pending(current)) {
+			ret = -ECHILD;
+			break;
+		}
+		/* The exiting task needs the child_mutex, and perhaps this CPU. */
+		schedule_timeout_uninterruptible(1);
+		memset(values, 0, event->read_size);
 	}
 
-	mutex_unlock(&leader->child_mutex);
+	if (!ret) {
+		ret = event->read_size;
+		if (copy_to_user(buf, values, event->read_size))
+			ret = -EFAULT;
+	}
 
-	ret = event->read_size;
-	if (copy_to_user(buf, values, event->read_size))
-		ret = -EFAULT;
-	goto out;
-
-unlock:
-	mutex_unlock(&leader->child_mutex);
-out:
 	kfree(values);
 	return ret;
 }
@@ -299,7 +584,8 @@ __perf_read(struct perf_event *event, char __user *buf, size_t count)
  *
  * Context: Process context. Takes perf_event_context::mutex.
  * Return: The number of bytes written, 0 for an event in error state, -ENOSPC if
- *         @buf is too small, -EFAULT if it is not there, or what the security
+ *         @buf is too small, -EFAULT if it is not there, -ECHILD if a running child
+ *         has inherited another group than this one is by now, or what the security
  *         module or the PMU refuses with.
  */
 ssize_t perf_read(struct file *file, char __user *buf, size_t count, loff_t *ppos)

@@ -23,18 +23,27 @@
  *
  * Writers see tail in __perf_output_begin(), on one CPU, in any context. A writer that
  * has seen a tail sees the pages that were exchanged before it. It does not go into
- * a page until tail is at its end, so a page that is given away has no writer.
+ * a page until tail is at its end, so a page that is given away has no writer. On
+ * another CPU there could be one, so __perf_output_begin() refuses it there.
  *
- * End of file: all events that write to the buffer are dead, and it is drained. There
- * is nobody left to write the PERF_RECORD_LOST that is due, so the reader does.
+ * End of file: all events that write to the buffer are dead, and it is drained.
+ *
+ *	live	  perf_splice::nr_live events may write
+ *	 |  ^		the last one ends, or leaves the buffer
+ *	 v  |
+ *	ending	  no event begins a record; a grace period lets the writers finish
+ *	 |  ^		end_rcu() sets perf_splice::dead
+ *	 v  | an event is redirected here
+ *	dead	  the reader writes the PERF_RECORD_LOST that is due, and sees the end
  *
  * Lifetime: the file of the event owns the buffer. It holds one perf_buffer::mmap_count
  * and perf_event::mmap_count, as a mapping would. struct perf_splice goes with the last
  * of the buffer and its pages in pipes.
  *
  * Locking: pipe_inode_info::mutex, which is let go to sleep for records, then
- * perf_splice::lock, one reader at a time. perf_buffer::event_lock keeps events from
- * coming while the reader writes. Writers take no lock.
+ * perf_splice::lock, one reader at a time. perf_buffer::event_lock protects what is
+ * counted of the events, and keeps events from coming while the reader writes.
+ * Writers take no lock.
  */
 
 #include <linux/mm.h>
@@ -123,6 +132,13 @@ static struct page *new_page(struct perf_buffer *rb)
 static bool pipe_has_room(struct pipe_inode_info *pipe)
 {
 	return !pipe_full(pipe->head, pipe->tail, pipe->max_usage);
+}
+
+static size_t pipe_room(struct pipe_inode_info *pipe)
+{
+	unsigned int used = pipe_occupancy(pipe->head, pipe->tail);
+
+	return used < pipe->max_usage ? (pipe->max_usage - used) * PAGE_SIZE : 0;
 }
 
 /*
@@ -214,35 +230,196 @@ static bool has_unread(struct perf_buffer *rb)
 	return READ_ONCE(rb->published) != READ_ONCE(rb->splice->tail);
 }
 
-/*
- * Neither an event, nor a child of it, can write to the buffer. What they have written
- * may not show so far.
- */
-static bool all_dead(struct perf_buffer *rb)
+/* Neither the event nor a child of it will write any more. This is for good. */
+static bool event_is_dead(struct perf_event *event)
 {
-	struct perf_event *event;
+	return READ_ONCE(event->state) <= PERF_EVENT_STATE_EXIT &&
+	       list_empty_careful(&event->child_list);
+}
+
+static void end_rcu(struct rcu_head *rcu)
+{
+	struct perf_splice *splice = container_of(rcu, struct perf_splice, rcu);
+	struct perf_buffer *rb = splice->rb;
+
+	scoped_guard(spinlock_irqsave, &rb->event_lock) {
+		if (splice->ending_again) {
+			splice->ending_again = false;
+			call_rcu_hurry(&splice->rcu, end_rcu);
+			return;
+		}
+		splice->ending = false;
+		WRITE_ONCE(splice->dead, !splice->nr_live);
+	}
+
+	__perf_splice_wake(rb);
+	ring_buffer_put(rb);
+}
+
+/*
+ * Without a live event, the buffer ends when the last writers are done: writers are
+ * readers of RCU. Without an owner no reader is left to see the end.
+ */
+static void end_if_none_lives(struct perf_buffer *rb)
+{
+	struct perf_splice *splice = rb->splice;
 
 	lockdep_assert_held(&rb->event_lock);
 
-	list_for_each_entry(event, &rb->event_list, rb_entry) {
-		if (READ_ONCE(event->state) > PERF_EVENT_STATE_EXIT ||
-		    !list_empty_careful(&event->child_list))
-			return false;
+	if (splice->nr_live || splice->dead || !READ_ONCE(splice->owner))
+		return;
+
+	splice->ending_again = splice->ending;
+	if (splice->ending)
+		return;
+
+	splice->ending = true;
+	refcount_inc(&rb->refcount);
+	call_rcu_hurry(&splice->rcu, end_rcu);
+}
+
+void __perf_splice_attach(struct perf_buffer *rb, struct perf_event *event)
+{
+	struct perf_splice *splice = rb->splice;
+
+	lockdep_assert_held(&rb->event_lock);
+
+	WRITE_ONCE(event->live_rb, rb);
+	/*
+	 * Pairs with the barrier in perf_splice_event_ended(): either this sees
+	 * that @event is dead, or the task that makes it so sees perf_event::live_rb.
+	 */
+	smp_mb();
+	if (event_is_dead(event)) {
+		WRITE_ONCE(event->live_rb, NULL);
+	} else {
+		WRITE_ONCE(splice->nr_live, splice->nr_live + 1);
+		WRITE_ONCE(splice->dead, false);
 	}
-	return true;
+	end_if_none_lives(rb);
+}
+
+bool __perf_splice_detach(struct perf_buffer *rb, struct perf_event *event)
+{
+	lockdep_assert_held(&rb->event_lock);
+
+	if (!event->live_rb)
+		return false;
+
+	WRITE_ONCE(event->live_rb, NULL);
+	WRITE_ONCE(rb->splice->nr_live, rb->splice->nr_live - 1);
+	end_if_none_lives(rb);
+	return !rb->splice->nr_live;
+}
+
+/**
+ * __perf_splice_event_ended - Note that an event may write no more
+ * @event:	event that is not inherited, whose task or last child has ended
+ *
+ * Context: Process. Takes perf_buffer::event_lock.
+ */
+void __perf_splice_event_ended(struct perf_event *event)
+{
+	struct perf_buffer *rb;
+
+	guard(rcu)();
+
+	rb = READ_ONCE(event->live_rb);
+	if (!rb)
+		return;
+
+	guard(spinlock_irqsave)(&rb->event_lock);
+	/* The event may have gone to another buffer, where it is looked at again. */
+	if (event->live_rb == rb && event_is_dead(event))
+		__perf_splice_detach(rb, event);
+}
+
+/* Writers on other CPUs than @cpu are refused from here on, without a warning. */
+static void set_cpu(struct perf_buffer *rb, int cpu)
+{
+	struct perf_splice *splice = rb->splice;
+
+	guard(spinlock_irqsave)(&rb->event_lock);
+
+	WRITE_ONCE(splice->moved, true);
+	/* Pairs with the barrier in perf_splice_foreign(). */
+	smp_wmb();
+	WRITE_ONCE(splice->cpu, cpu);
+}
+
+/**
+ * perf_splice_event_moves - Stop all writers of a buffer whose event changes its CPU
+ * @event:	the event, which does not run
+ *
+ * Writers that have begun are done after a grace period.
+ *
+ * Context: Process. perf_splice_event_moved() follows a grace period later.
+ */
+void perf_splice_event_moves(struct perf_event *event)
+{
+	struct perf_buffer *rb;
+
+	guard(rcu)();
+
+	rb = rcu_dereference(event->rb);
+	if (rb && rb->splice)
+		set_cpu(rb, nr_cpu_ids);
+}
+
+/**
+ * perf_splice_event_moved - Let the writers on the CPU of a buffer's owner go on
+ * @event:	the event, which has another CPU now
+ *
+ * The buffer goes with its owner. Events that write to one buffer may be on two CPUs
+ * then, and those on the wrong one lose their records.
+ *
+ * Context: Process.
+ */
+void perf_splice_event_moved(struct perf_event *event)
+{
+	struct perf_event *owner;
+	struct perf_buffer *rb;
+
+	/* Pairs with the barrier in attach_buffer(). */
+	smp_mb();
+
+	guard(rcu)();
+
+	rb = rcu_dereference(event->rb);
+	owner = rb && rb->splice ? READ_ONCE(rb->splice->owner) : NULL;
+	if (owner)
+		set_cpu(rb, READ_ONCE(owner->cpu));
+}
+
+static bool none_lives(struct perf_buffer *rb)
+{
+	return !READ_ONCE(rb->splice->nr_live);
 }
 
 static bool is_dead(struct perf_buffer *rb)
 {
-	guard(spinlock_irqsave)(&rb->event_lock);
-
-	return all_dead(rb);
+	return READ_ONCE(rb->splice->dead);
 }
 
 /*
- * A reader who waits is content: something is unread of what was there at the last
- * wakeup, or no more comes for now, or ever. As poll() and splice() say the same,
- * a wakeup is taken by nobody who does not read.
+ * AUX data up to the last wakeup of its reader is unread, or there is so much of it
+ * that the trace stands still. The PERF_RECORD_AUX may be lost.
+ */
+static bool aux_ready(struct perf_buffer *rb)
+{
+	unsigned long tail = READ_ONCE(rb->user_page->aux_tail);
+
+	if (!rb_has_aux(rb) || rb->aux_overwrite)
+		return false;
+
+	return READ_ONCE(rb->aux_wakeup) - (long)tail > 0 ||
+	       READ_ONCE(rb->aux_head) - tail >= perf_aux_size(rb) - 1;
+}
+
+/*
+ * A reader is ready when something is unread of what was there at the last wakeup, or
+ * when no more will come for now, because output is paused, or ever. poll() and splice()
+ * agree about records, so that a poll() takes no wakeup from another reader.
  */
 static bool splice_ready(struct perf_buffer *rb)
 {
@@ -253,24 +430,29 @@ static bool splice_ready(struct perf_buffer *rb)
 	    ((long)(woken - READ_ONCE(rb->splice->tail)) > 0 || READ_ONCE(rb->paused)))
 		return true;
 
-	return is_dead(rb);
+	return none_lives(rb);
 }
 
 /*
  * perf_output_begin() puts a PERF_RECORD_LOST in front of any record, here in front
- * of none. The buffer is drained, so that there is room for it.
+ * of none. The buffer is drained, so that there is room for it. It has no other
+ * writer, so that this CPU can be the one of the writers.
  */
-static void tell_lost(struct perf_buffer *rb)
+static void write_last_lost(struct perf_buffer *rb)
 {
+	struct perf_splice *splice = rb->splice;
 	struct perf_output_handle handle;
 	struct perf_sample_data sample;
 	int paused = rb->paused;
+	int cpu = splice->cpu;
 
 	lockdep_assert_held(&rb->event_lock);
 
 	WRITE_ONCE(rb->paused, 0);
-	if (!perf_output_begin(&handle, &sample, rb->splice->owner, 0))
+	WRITE_ONCE(splice->cpu, smp_processor_id());
+	if (!perf_output_begin(&handle, &sample, splice->owner, 0))
 		perf_output_end(&handle);
+	WRITE_ONCE(splice->cpu, cpu);
 	WRITE_ONCE(rb->paused, paused);
 }
 
@@ -280,7 +462,7 @@ static void tell_lost(struct perf_buffer *rb)
  *
  * If it is so but for losses that nobody has told, writes the record of them.
  *
- * Context: Process, may sleep. The file of the event that owns @rb is open.
+ * Context: Process. The file of the event that owns @rb is open.
  * Return: true at the end, false if there may be something to read.
  */
 bool perf_splice_at_end(struct perf_buffer *rb)
@@ -288,17 +470,12 @@ bool perf_splice_at_end(struct perf_buffer *rb)
 	if (!is_dead(rb))
 		return false;
 
-	/* Writers are readers of RCU: what the last one did shows after this. */
-	synchronize_rcu();
-	if (has_unread(rb))
-		return false;
-
-	/* An event that comes later writes after it. */
+	/* The lock keeps away events that come later, and would write as well. */
 	scoped_guard(spinlock_irqsave, &rb->event_lock) {
-		if (!all_dead(rb))
+		if (!is_dead(rb))
 			return false;
-		if (local_read(&rb->lost))
-			tell_lost(rb);
+		if (!has_unread(rb) && local_read(&rb->lost))
+			write_last_lost(rb);
 	}
 	return !has_unread(rb);
 }
@@ -318,8 +495,20 @@ static int wait_for_records(struct perf_event *event, struct perf_buffer *rb,
 	return ret;
 }
 
+/* The last writers take a grace period at most, and have nothing to do with the pipe. */
+static int wait_for_end(struct perf_event *event, struct perf_buffer *rb,
+			struct pipe_inode_info *pipe)
+{
+	int ret;
+
+	pipe_unlock(pipe);
+	ret = wait_event_interruptible(event->waitq, is_dead(rb) || !none_lives(rb));
+	pipe_lock(pipe);
+	return ret;
+}
+
 /* As splice(2) has done before it called, but the pipe was unlocked. */
-static int wait_for_room(struct pipe_inode_info *pipe)
+static int wait_for_room(struct pipe_inode_info *pipe, bool wait)
 {
 	for (;;) {
 		if (!pipe->readers) {
@@ -328,27 +517,50 @@ static int wait_for_room(struct pipe_inode_info *pipe)
 		}
 		if (pipe_has_room(pipe))
 			return 0;
+		if (!wait)
+			return -EAGAIN;
 		if (signal_pending(current))
 			return -ERESTARTSYS;
 		pipe_wait_writable(pipe);
 	}
 }
 
+/*
+ * splice(2) has cut @len to the @room that the pipe had. If its reader has made more
+ * room during the wait, less than the caller asked for need not be all there is, and
+ * may end within a record. The call begins anew, with the length that was asked for.
+ * Workers of io_uring cannot do that.
+ */
+static bool length_is_stale(struct pipe_inode_info *pipe, size_t len, size_t room)
+{
+	return len == room && pipe_room(pipe) > room &&
+	       !(current->flags & (PF_KTHREAD | PF_USER_WORKER));
+}
+
 static ssize_t splice_records(struct perf_event *event, struct perf_buffer *rb,
 			      struct pipe_inode_info *pipe, size_t len, bool wait)
 {
+	size_t room = pipe_room(pipe);
 	ssize_t ret;
 
 	for (;;) {
 		if (wait) {
-			ret = wait_for_records(event, rb, pipe) ?: wait_for_room(pipe);
+			ret = wait_for_records(event, rb, pipe) ?: wait_for_room(pipe, true);
 			if (ret)
 				return ret;
 		}
+		if (length_is_stale(pipe, len, room))
+			return restart_syscall();
 
 		ret = perf_splice_take(rb, pipe, len);
 		if (ret)
 			return ret;
+		if (none_lives(rb) && !is_dead(rb)) {
+			ret = wait_for_end(event, rb, pipe) ?: wait_for_room(pipe, wait);
+			if (ret)
+				return ret;
+			continue;
+		}
 		if (perf_splice_at_end(rb))
 			return 0;
 		if (!wait && !has_unread(rb))
@@ -365,12 +577,14 @@ static ssize_t splice_records(struct perf_event *event, struct perf_buffer *rb,
  * @flags:	SPLICE_F_NONBLOCK
  *
  * Waits until the reader would be woken, unless SPLICE_F_NONBLOCK or O_NONBLOCK says
- * to take what is there.
+ * to take what is there. Before the end it waits for the last writers in any case, for
+ * a grace period at most.
  *
  * Context: Process, may sleep. pipe_inode_info::mutex of @pipe is held, and has a
  *	    reader and room. It is let go to wait.
  * Return: Bytes, 0 at the end, -EINVAL if the event has no buffer, -EBUSY if it is
- * mapped or that of another event, -EAGAIN, -ENOMEM, -EPIPE, or -ERESTARTSYS.
+ * mapped or that of another event, -EAGAIN, -ENOMEM, -EPIPE, -ERESTARTSYS, or
+ * -ERESTARTNOINTR.
  */
 ssize_t perf_splice_read(struct file *file, loff_t *ppos, struct pipe_inode_info *pipe,
 			 size_t len, unsigned int flags)
@@ -401,21 +615,21 @@ ssize_t perf_splice_read(struct file *file, loff_t *ppos, struct pipe_inode_info
  * @rb:		the buffer
  *
  * Context: Process.
- * Return: EPOLLIN for as long as splice(2) would not wait, but for the end, and
- * EPOLLHUP when all events are dead.
+ * Return: EPOLLIN for as long as splice(2) would not wait, but for the end, or as AUX
+ * data is unread, and EPOLLHUP when all events are dead.
  */
 __poll_t perf_splice_poll(struct perf_buffer *rb)
 {
 	__poll_t events = 0;
 	bool in;
 
-	if (is_dead(rb)) {
+	if (none_lives(rb)) {
 		events = EPOLLHUP;
 		in = has_unread(rb) || local_read(&rb->lost);
 	} else {
 		in = splice_ready(rb);
 	}
-	return in ? events | EPOLLIN | EPOLLRDNORM : events;
+	return in || aux_ready(rb) ? events | EPOLLIN | EPOLLRDNORM : events;
 }
 
 /* All events of the buffer, of which the owner is one for as long as somebody waits. */
@@ -452,6 +666,8 @@ int perf_splice_init(struct perf_buffer *rb, struct perf_event *owner)
 		return -ENOMEM;
 
 	splice->owner = owner;
+	splice->rb = rb;
+	splice->cpu = owner->cpu;
 	splice->node = owner->cpu < 0 ? NUMA_NO_NODE : cpu_to_node(owner->cpu);
 	splice->max_spares = max_spares(rb->nr_pages);
 	mutex_init(&splice->lock);
@@ -511,26 +727,44 @@ free_charge:
 	return ERR_PTR(-ENOMEM);
 }
 
+static int attach_buffer(struct perf_event *event, struct perf_buffer *rb)
+{
+	guard(mutex)(&event->mmap_mutex);
+
+	if (event->rb)
+		return -EBUSY;
+
+	atomic_set(&rb->mmap_count, 1);
+	atomic_inc(&event->mmap_count);
+	perf_event_init_userpage(event, rb);
+	ring_buffer_attach(event, rb);
+	/* Pairs with the barrier in perf_splice_event_moved(): the PMU may have moved. */
+	smp_mb();
+	WRITE_ONCE(rb->splice->cpu, READ_ONCE(event->cpu));
+	perf_event_publish(event, false);
+	return 0;
+}
+
+/* Allocating takes long, and nothing must wait for it: no lock is held. */
 static int attach_new_buffer(struct perf_event *event, unsigned long nr_pages,
 			     long watermark)
 {
 	struct perf_buffer *rb;
+	int ret;
 
-	guard(mutex)(&event->mmap_mutex);
-
-	if (event->rb)
+	if (READ_ONCE(event->rb))
 		return -EBUSY;
 
 	rb = new_buffer(event, nr_pages, watermark);
 	if (IS_ERR(rb))
 		return PTR_ERR(rb);
 
-	atomic_set(&rb->mmap_count, 1);
-	atomic_inc(&event->mmap_count);
-	perf_event_init_userpage(event, rb);
-	ring_buffer_attach(event, rb);
-	perf_event_publish(event, false);
-	return 0;
+	ret = attach_buffer(event, rb);
+	if (ret) {
+		perf_mmap_charge_free(rb->charge);
+		rb_free(rb);
+	}
+	return ret;
 }
 
 static int copy_buffer(struct perf_event_buffer *to, struct perf_event_buffer __user *arg)
@@ -550,7 +784,7 @@ static int copy_buffer(struct perf_event_buffer *to, struct perf_event_buffer __
 		return ret;
 	if (to->flags != PERF_BUFFER_F_SPLICE || to->__reserved)
 		return -EINVAL;
-	if (to->data_size & ~PAGE_MASK || !is_power_of_2(to->data_size))
+	if (to->data_size & ~PAGE_MASK || hweight64(to->data_size) != 1)
 		return -EINVAL;
 
 	return 0;
@@ -561,7 +795,7 @@ static int copy_buffer(struct perf_event_buffer *to, struct perf_event_buffer __
  * @event:	the event
  * @arg:	of PERF_EVENT_IOC_ALLOC_BUFFER
  *
- * Context: Process, perf_event_context::mutex of @event is held.
+ * Context: Process, may sleep. Takes perf_event::mmap_mutex.
  * Return: 0, -EINVAL for what no buffer can be and for events that cannot be mapped
  * either or write backward, -E2BIG for bytes behind the known ones that are not zero,
  * -EBUSY if there is a buffer, -EPERM if it exceeds the limits, -ENOMEM, -EFAULT, or
@@ -572,8 +806,6 @@ long perf_splice_alloc(struct perf_event *event, struct perf_event_buffer __user
 	struct perf_event_buffer buffer = {};
 	long watermark;
 	int ret;
-
-	lockdep_assert_held(&event->ctx->mutex);
 
 	ret = security_perf_event_read(event);
 	if (ret)
@@ -598,8 +830,8 @@ long perf_splice_alloc(struct perf_event *event, struct perf_event_buffer __user
 
 /*
  * The owner's file is closed, or never was: then another event's buffer is left alone.
- * Events that were redirected here lose it now, or with the last mapping of the
- * user page or of the AUX area through one of them.
+ * Events that were redirected here lose it now, or with the last mapping of the AUX
+ * area through one of them.
  */
 void __perf_splice_release(struct perf_event *event)
 {
@@ -611,7 +843,7 @@ void __perf_splice_release(struct perf_event *event)
 			return;
 
 		/* The event's memory may become another one's. */
-		rb->splice->owner = NULL;
+		WRITE_ONCE(rb->splice->owner, NULL);
 		refcount_inc(&rb->refcount);
 		atomic_dec(&event->mmap_count);
 		ring_buffer_attach(event, NULL);

@@ -47,9 +47,11 @@
  *	      cap_user_time is set, or else of the last update. A program on another
  *	      CPU may believe none of it: nothing orders the stores for it, and the
  *	      lock is even while an NMI is in the middle of an update.
- * Limits:    A driver that does not keep its NMIs out of pmu::read(), as those of x86,
- *	      may publish a count that the interrupted read() is about to add to. The
- *	      page is low by that much until the next update.
+ * Drivers:   An NMI in the middle of pmu::read() publishes a count that the
+ *	      interrupted read() is about to add to. A driver whose NMIs count keeps
+ *	      them out, as that of PowerPC does, or publishes again when
+ *	      perf_event::userpage_updates has moved, as that of x86 does. Otherwise
+ *	      the page is low by that much until the next update.
  * Lifetime:  The page is part of perf_buffer and is freed with it. It tells of the
  *	      event that the buffer was made for, also when that is gone and others,
  *	      whose output goes there, still have the buffer. Of events that are not

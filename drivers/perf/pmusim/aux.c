@@ -233,7 +233,8 @@ void pmusim_aux_start(struct perf_event *event, int flags)
 			WRITE_ONCE(a->paused, false);
 		return;
 	}
-	if (WARN_ON_ONCE(a->event != event || a->running))
+	if (WARN_ON_ONCE(a->event != event ||
+			 (a->running && !(ae->inject & PMUSIM_INJECT_KEEP))))
 		return;
 
 	/* An NMI may change both in between. */
@@ -244,7 +245,7 @@ void pmusim_aux_start(struct perf_event *event, int flags)
 	} while (paused != READ_ONCE(event->hw.aux_paused));
 
 	event->hw.state = 0;
-	if (!pmusim_aux_begin(a))
+	if (!a->running && !pmusim_aux_begin(a))
 		return;
 	if (ae->source == PMUSIM_AUX_TIMER)
 		hrtimer_start(&a->timer, ktime_add(ae->interval, ae->latency),
@@ -277,6 +278,11 @@ void pmusim_aux_stop(struct perf_event *event, int flags)
 	hrtimer_try_to_cancel(&a->timer);
 	if (!a->running)
 		return;
+	/* pmusim_aux_start() goes on with the transaction, or pmusim_aux_del() ends it. */
+	if (to_aux_event(event)->inject & PMUSIM_INJECT_KEEP) {
+		WRITE_ONCE(a->paused, true);
+		return;
+	}
 	inject = pmusim_aux_injection(to_aux_event(event));
 	pmusim_aux_end(a, pmusim_aux_flags(inject));
 }
@@ -332,6 +338,8 @@ void pmusim_aux_del(struct perf_event *event, int flags)
 
 	pmusim_log(event->pmu, event, PMUSIM_OP_DEL, flags, 0);
 	pmusim_aux_stop(event, PERF_EF_UPDATE);
+	if (a->running)
+		pmusim_aux_end(a, 0);
 	/* Of an event that had no room left it may still be queued. */
 	hrtimer_try_to_cancel(&a->timer);
 	a->event = NULL;

@@ -15,7 +15,8 @@ enum pmusim_aux_source {
 #define PMUSIM_INJECT_PARTIAL	BIT(1)
 #define PMUSIM_INJECT_COLLISION	BIT(2)
 #define PMUSIM_INJECT_EMPTY	BIT(3)
-#define PMUSIM_INJECT_ALL	GENMASK(3, 0)
+#define PMUSIM_INJECT_KEEP	BIT(4)
+#define PMUSIM_INJECT_ALL	GENMASK(4, 0)
 
 /* perf_event::pmu_private of an AUX event */
 struct pmusim_aux_event {

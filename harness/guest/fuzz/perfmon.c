@@ -37,7 +37,8 @@ static long create(struct walk *walk)
 		.ctx_flags = (once_in(walk, 6) ? PFM_FL_NOTIFY_BLOCK : 0) |
 			     (once_in(walk, 4) ? PFM_FL_SYSTEM_WIDE : 0) |
 			     (once_in(walk, 6) ? PFM_FL_OVFL_NO_MSG : 0) |
-			     (once_in(walk, 6) ? PFM_FL_REMOTE : 0),
+			     (once_in(walk, 6) ? PFM_FL_REMOTE : 0) |
+			     (once_in(walk, 6) ? PFM_FL_CLOEXEC : 0),
 		.ctx_pmu_type = once_in(walk, 3) ? pmu_type("pmusim") : 0,
 	};
 	bool samples = once_in(walk, 2);

@@ -11,8 +11,9 @@
 #ifndef _TRACE_PERF_GATE_ID
 #define _TRACE_PERF_GATE_ID
 /*
- * Events are named by what PERF_EVENT_IOC_ID returns, an inherited one by the ID
- * of its parent: the task tells which it is. 0 stands for a system call.
+ * A trigger is named by the ID that PERF_EVENT_IOC_ID returns, an inherited one by
+ * the ID of its parent: the task tells which it is. 0 stands for a system call. A
+ * gate is named by the ID of the event that it began with.
  */
 static inline u64 perf_gate_event_id(const struct perf_event *event)
 {
@@ -25,68 +26,65 @@ static inline u64 perf_gate_event_id(const struct perf_event *event)
 
 DECLARE_EVENT_CLASS(perf_gate_link_class,
 
-	TP_PROTO(struct perf_event *trigger, struct perf_event *target,
-		 unsigned int role),
+	TP_PROTO(struct perf_event *trigger, u64 gate, unsigned int role),
 
-	TP_ARGS(trigger, target, role),
+	TP_ARGS(trigger, gate, role),
 
 	TP_STRUCT__entry(
 		__field(u64,		trigger)
-		__field(u64,		target)
+		__field(u64,		gate)
 		__field(unsigned int,	role)
 	),
 
 	TP_fast_assign(
 		__entry->trigger = perf_gate_event_id(trigger);
-		__entry->target = perf_gate_event_id(target);
+		__entry->gate = gate;
 		__entry->role = role;
 	),
 
-	TP_printk("trigger=%llu target=%llu role=%s", __entry->trigger,
-		  __entry->target,
+	TP_printk("trigger=%llu gate=%llu role=%s", __entry->trigger,
+		  __entry->gate,
 		  __print_symbolic(__entry->role, { 1, "starter" },
 				   { 2, "stopper" }, { 3, "toggle" }))
 );
 
 DEFINE_EVENT(perf_gate_link_class, link,
-	TP_PROTO(struct perf_event *trigger, struct perf_event *target,
-		 unsigned int role),
-	TP_ARGS(trigger, target, role)
+	TP_PROTO(struct perf_event *trigger, u64 gate, unsigned int role),
+	TP_ARGS(trigger, gate, role)
 );
 
 DEFINE_EVENT(perf_gate_link_class, unlink,
-	TP_PROTO(struct perf_event *trigger, struct perf_event *target,
-		 unsigned int role),
-	TP_ARGS(trigger, target, role)
+	TP_PROTO(struct perf_event *trigger, u64 gate, unsigned int role),
+	TP_ARGS(trigger, gate, role)
 );
 
 DECLARE_EVENT_CLASS(perf_gate_class,
 
-	TP_PROTO(struct perf_event *trigger, struct perf_event *target),
+	TP_PROTO(struct perf_event *trigger, u64 gate),
 
-	TP_ARGS(trigger, target),
+	TP_ARGS(trigger, gate),
 
 	TP_STRUCT__entry(
 		__field(u64,	trigger)
-		__field(u64,	target)
+		__field(u64,	gate)
 	),
 
 	TP_fast_assign(
 		__entry->trigger = perf_gate_event_id(trigger);
-		__entry->target = perf_gate_event_id(target);
+		__entry->gate = gate;
 	),
 
-	TP_printk("trigger=%llu target=%llu", __entry->trigger, __entry->target)
+	TP_printk("trigger=%llu gate=%llu", __entry->trigger, __entry->gate)
 );
 
 DEFINE_EVENT(perf_gate_class, open,
-	TP_PROTO(struct perf_event *trigger, struct perf_event *target),
-	TP_ARGS(trigger, target)
+	TP_PROTO(struct perf_event *trigger, u64 gate),
+	TP_ARGS(trigger, gate)
 );
 
 DEFINE_EVENT(perf_gate_class, close,
-	TP_PROTO(struct perf_event *trigger, struct perf_event *target),
-	TP_ARGS(trigger, target)
+	TP_PROTO(struct perf_event *trigger, u64 gate),
+	TP_ARGS(trigger, gate)
 );
 
 #endif /* _TRACE_PERF_GATE_H */

@@ -24,6 +24,7 @@
 #define PFM_FL_SYSTEM_WIDE		0x002
 #define PFM_FL_OVFL_NO_MSG		0x080
 #define PFM_FL_REMOTE			0x100
+#define PFM_FL_CLOEXEC			0x200
 
 /**
  * struct pfarg_ctx - pfm_create_context(2)

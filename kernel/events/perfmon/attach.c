@@ -10,7 +10,8 @@
  *
  * Locks, outermost first: signal_struct::exec_update_lock, pfm_context::mutex,
  * perf_event_context::mutex, pfm_cpu_lock, perf_event_context::lock,
- * pfm_context::lock.
+ * pfm_context::lock. System calls only try the first one, with the second one held:
+ * see pfm_lock_opening().
  */
 #include <linux/cpu.h>
 #include <linux/slab.h>
@@ -84,7 +85,7 @@ static void pfm_forget_overflows(struct pfm_context *ctx)
 		bitmap_zero(set->late, PFM_MAX_REGS);
 		bitmap_zero(set->retime, PFM_MAX_REGS);
 		for_each_set_bit(num, set->used, PFM_MAX_REGS)
-			set->regs[num]->left = set->regs[num]->switch_cnt;
+			pfm_reg_at(set, num)->left = pfm_reg_at(set, num)->switch_cnt;
 	}
 }
 
@@ -105,7 +106,7 @@ static bool pfm_loaded(struct pfm_context *ctx)
  * @cpu:	CPU to attach it to if not
  * @id:		Set that will be active
  *
- * Context: pfm_context::mutex held, and @task's exec_update_lock. Sleeps.
+ * Context: Locked by pfm_lock_opening(). Sleeps.
  * Return: 0, or -EINVAL, -EEXIST, -ENODEV, -E2BIG, -ESRCH, -EACCES, -ENOMEM, and
  *         then nothing has changed.
  */
@@ -181,6 +182,7 @@ void __perfmon_exit_task(struct task_struct *task)
 	if (!ctx)
 		return;
 
+	/* The exit cannot be put off, and nothing else will detach the context. */
 	mutex_lock(&ctx->mutex);
 	if (ctx->task == task && pfm_state(ctx) != PFM_UNLOADED) {
 		pfm_unload(ctx);
@@ -191,21 +193,30 @@ void __perfmon_exit_task(struct task_struct *task)
 	pfm_ctx_put(ctx);
 }
 
-/**
- * pfm_lock() - Have a context to oneself
- * @ctx:	The context
- *
- * One whose CPU went offline is unloaded first.
- *
- * Context: Process context.
- */
-void pfm_lock(struct pfm_context *ctx)
+static void pfm_unload_dead(struct pfm_context *ctx)
 {
-	mutex_lock(&ctx->mutex);
 	if (READ_ONCE(ctx->dead) && pfm_state(ctx) != PFM_UNLOADED) {
 		pfm_unload(ctx);
 		pfm_msg_end(ctx);
 	}
+}
+
+/**
+ * pfm_lock() - Lock a context
+ * @ctx:	The context
+ *
+ * A context whose CPU went offline is unloaded first. The holder of the mutex may
+ * wait for a page of a program's memory, for as long as the program likes.
+ *
+ * Context: Process context. No lock of another process is held.
+ * Return: 0, or -EINTR if the caller was killed.
+ */
+int pfm_lock(struct pfm_context *ctx)
+{
+	if (mutex_lock_killable(&ctx->mutex))
+		return -EINTR;
+	pfm_unload_dead(ctx);
+	return 0;
 }
 
 /**
@@ -218,7 +229,8 @@ void pfm_dead_work(struct work_struct *work)
 {
 	struct pfm_context *ctx = container_of(work, struct pfm_context, dead_work);
 
-	pfm_lock(ctx);
+	mutex_lock(&ctx->mutex);
+	pfm_unload_dead(ctx);
 	mutex_unlock(&ctx->mutex);
 	pfm_ctx_put(ctx);
 }

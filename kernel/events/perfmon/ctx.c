@@ -129,9 +129,12 @@ static void pfm_block_wait(struct pfm_context *ctx)
 /* What would have let the target wait found the work on its way to its last one. */
 static void pfm_block_target(struct pfm_context *ctx)
 {
-	guard(mutex)(&ctx->mutex);
+	/* A thread that is killed here waits for the mutex when it exits, if it has to. */
+	if (mutex_lock_killable(&ctx->mutex))
+		return;
 	if (ctx->task && ctx->task != current && READ_ONCE(ctx->blocked))
 		pfm_post_block(ctx);
+	mutex_unlock(&ctx->mutex);
 }
 
 /**
@@ -163,7 +166,8 @@ void pfm_block(struct callback_head *head)
  * @pmu_type:	PMU whose registers it shall have
  *
  * Context: Process context.
- * Return: The context with one reference, or -ENODEV, -ENOMEM.
+ * Return: The context with one reference, or -ENODEV, -ENOMEM, or what a security
+ *         module says.
  */
 struct pfm_context *pfm_ctx_create(u32 flags, u32 pmu_type)
 {
@@ -192,10 +196,15 @@ struct pfm_context *pfm_ctx_create(u32 flags, u32 pmu_type)
 	ctx->flags = flags;
 	ctx->pmu_type = pmu_type;
 	ctx->cpu = -1;
+	pfm_charge_init(&ctx->charge);
 
-	ret = -ENODEV;
 	ctx->map = pfm_map_find(pmu_type);
-	if (ctx->map)
+	ret = ctx->map ? 0 : -ENODEV;
+	if (!ret)
+		ret = pfm_mem_charge(ctx, sizeof(*ctx));
+	if (!ret)
+		ret = pfm_label_create(ctx);
+	if (!ret)
 		ret = pfm_set_create(ctx, &set0);
 	if (ret) {
 		pfm_ctx_put(ctx);
@@ -229,8 +238,9 @@ void pfm_ctx_put(struct pfm_context *ctx)
 	irq_work_sync(&ctx->wake_work);
 	list_for_each_entry_safe(set, tmp, &ctx->sets, node)
 		pfm_set_free(set);
-	if (ctx->smpl)
-		pfm_smpl_free(ctx->smpl);
+	pfm_smpl_free(ctx);
+	pfm_label_free(ctx);
+	pfm_charge_exit(&ctx->charge);
 	mutex_destroy(&ctx->msg_mutex);
 	mutex_destroy(&ctx->mutex);
 	call_rcu(&ctx->rcu, pfm_ctx_free_rcu);
@@ -240,6 +250,7 @@ static int pfm_release(struct inode *inode, struct file *file)
 {
 	struct pfm_context *ctx = file->private_data;
 
+	/* A close cannot fail. No system call is in the context any more. */
 	mutex_lock(&ctx->mutex);
 	pfm_unload(ctx);
 	mutex_unlock(&ctx->mutex);
@@ -269,6 +280,9 @@ static ssize_t pfm_read(struct file *file, char __user *buf, size_t size, loff_t
 
 	if (size < sizeof(union pfarg_msg))
 		return -EINVAL;
+	ret = pfm_may_read(ctx);
+	if (ret)
+		return ret;
 
 	do {
 		/* Whoever has it may wait for a page of its memory. */
@@ -304,7 +318,9 @@ static int pfm_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct pfm_context *ctx = file->private_data;
 
-	return ctx->smpl ? pfm_smpl_mmap(ctx->smpl, vma) : -EINVAL;
+	if (!ctx->smpl)
+		return -EINVAL;
+	return pfm_may_read(ctx) ?: pfm_smpl_mmap(ctx->smpl, vma);
 }
 
 static const struct file_operations pfm_fops = {

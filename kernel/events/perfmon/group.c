@@ -108,7 +108,7 @@ static int pfm_group_create(struct pfm_context *ctx, struct pfm_set *set,
 
 	/* Hardware events come first by their numbers. */
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-		ret = pfm_reg_attr(set, set->regs[num], &attr);
+		ret = pfm_reg_attr(set, pfm_reg_at(set, num), &attr);
 		if (ret == -ENOENT)
 			continue;
 		if (ret)
@@ -116,7 +116,7 @@ static int pfm_group_create(struct pfm_context *ctx, struct pfm_set *set,
 		if (++*count > READ_ONCE(pfm_events_max))
 			return -E2BIG;
 
-		event = pfm_event_create(ctx, &attr, group->leader, set->regs[num]);
+		event = pfm_event_create(ctx, &attr, group->leader, pfm_reg_at(set, num));
 		if (IS_ERR(event)) {
 			ret = PTR_ERR(event);
 			/* No PMU knows the event. */
@@ -160,7 +160,7 @@ static void pfm_group_exchange(struct pfm_set *set, struct pfm_group *group)
 	unsigned int num;
 
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-		struct pfm_reg *reg = set->regs[num];
+		struct pfm_reg *reg = pfm_reg_at(set, num);
 		u64 value = pfm_value(reg);
 
 		swap(reg->event, group->events[num]);
@@ -209,7 +209,7 @@ static unsigned int pfm_count_events(struct pfm_context *ctx, struct pfm_set *bu
 		if (set == but)
 			continue;
 		for_each_set_bit(num, set->used, PFM_MAX_REGS)
-			count += !!set->regs[num]->event;
+			count += !!pfm_reg_at(set, num)->event;
 	}
 	return count;
 }
@@ -219,7 +219,7 @@ static unsigned int pfm_count_events(struct pfm_context *ctx, struct pfm_set *bu
  * @ctx:	The context, loaded
  * @set:	The set
  *
- * Context: pfm_context::mutex held. Sleeps.
+ * Context: Locked by pfm_lock_opening(). Sleeps.
  * Return: 0 or an error, and then all is as before.
  */
 int pfm_group_rebuild(struct pfm_context *ctx, struct pfm_set *set)
@@ -232,7 +232,10 @@ int pfm_group_rebuild(struct pfm_context *ctx, struct pfm_set *set)
 	if (!group)
 		return -ENOMEM;
 
-	ret = pfm_group_create(ctx, set, group, &count);
+	/* The target may be another program by now, and the caller another user. */
+	ret = pfm_may_open(ctx, ctx->task);
+	if (!ret)
+		ret = pfm_group_create(ctx, set, group, &count);
 	/* If that fails, the target is gone and the values are those of its end. */
 	if (!ret)
 		ret = pfm_call(ctx, pfm_exchange_event, &exchange);
@@ -307,7 +310,7 @@ static void pfm_set_release(struct pfm_set *set)
 	pfm_set_add_times(set);
 	set->leader = NULL;
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-		struct pfm_reg *reg = set->regs[num];
+		struct pfm_reg *reg = pfm_reg_at(set, num);
 		struct perf_event *event = reg->event;
 
 		if (!event)

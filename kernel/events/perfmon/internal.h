@@ -6,10 +6,12 @@
 #include <linux/irq_work.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/nospec.h>
 #include <linux/perf_event.h>
 #include <linux/perfmon.h>
 #include <linux/prandom.h>
 #include <linux/refcount.h>
+#include <linux/sizes.h>
 #include <linux/task_work.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -21,6 +23,13 @@
 /* They and the last one. The power of two lets indices wrap. */
 #define PFM_MSG_SLOTS		16
 #define PFM_NR_SW		PERF_COUNT_SW_MAX
+
+/*
+ * Register numbers leave a gap between those of the PMU and those of the software
+ * events. A set has a slot for each number that can exist.
+ */
+#define PFM_NR_HW		64
+#define PFM_NR_SLOTS		(PFM_NR_HW + PFM_NR_SW)
 
 /* hw_perf_event::interrupts of an event that perf has throttled */
 #define PFM_THROTTLED		(~0ULL)
@@ -111,11 +120,11 @@ struct pfm_pmd_val {
 /**
  * struct pfm_pmcs - control registers of one set
  * @pmu:	of the PMU
- * @sw:		of the software events
+ * @sw:		flags of those of the software events, which have no value
  */
 struct pfm_pmcs {
 	struct pfm_pmc_val	pmu[PFM_MAX_PMCS];
-	struct pfm_pmc_val	sw[PFM_NR_SW];
+	u32			sw[PFM_NR_SW];
 };
 
 /**
@@ -142,7 +151,7 @@ struct pfm_pmcs {
  *		count nothing until they are written again
  * @pmcs:	control registers
  * @rcu:	an interrupted handler may still look at it
- * @regs:	data registers, by number
+ * @regs:	data registers, by pfm_slot()
  */
 struct pfm_set {
 	struct pfm_context	*ctx;
@@ -166,8 +175,32 @@ struct pfm_set {
 	DECLARE_BITMAP(refused, PFM_MAX_REGS);
 	struct pfm_pmcs		pmcs;
 	struct rcu_head		rcu;
-	struct pfm_reg		*regs[PFM_MAX_REGS];
+	struct pfm_reg		*regs[PFM_NR_SLOTS];
 };
+
+/* kmalloc() gives the next power of two, and a context may have many sets. */
+static_assert(sizeof(struct pfm_set) <= SZ_2K);
+
+static __always_inline unsigned int pfm_slot(unsigned int num)
+{
+	return num < PFM_NR_HW ? num : num - PFM_SW_BASE + PFM_NR_HW;
+}
+
+/* A register whose number is known to exist: a bit in one of the set's bitmaps */
+static __always_inline struct pfm_reg *pfm_reg_at(const struct pfm_set *set, unsigned int num)
+{
+	return set->regs[pfm_slot(num)];
+}
+
+/* A register that user space has named, or NULL */
+static inline struct pfm_reg *pfm_reg_find(const struct pfm_set *set, unsigned int num)
+{
+	unsigned int slot = pfm_slot(num);
+
+	if ((num >= PFM_NR_HW && num < PFM_SW_BASE) || slot >= PFM_NR_SLOTS)
+		return NULL;
+	return set->regs[array_index_nospec(slot, PFM_NR_SLOTS)];
+}
 
 /* Bits of pfm_context::pend, what a handler leaves to pfm_step() */
 enum pfm_pend {
@@ -199,6 +232,18 @@ struct pfm_where {
 };
 
 /**
+ * struct pfm_charge - pages that a user pays for
+ * @user:	the user
+ * @allowed:	pages within the allowance of perf_event_mlock_kb
+ * @locked:	pages beyond it, under RLIMIT_MEMLOCK
+ */
+struct pfm_charge {
+	struct user_struct	*user;
+	unsigned long		allowed;
+	unsigned long		locked;
+};
+
+/**
  * struct pfm_context - a session, what a descriptor refers to
  * @ref:	of the descriptor, of the task, of a pending block
  * @mutex:	serialises the system calls
@@ -209,6 +254,9 @@ struct pfm_where {
  * @sets:	event sets in order
  * @nr_sets:	how many
  * @ns:		PID namespace of messages and samples
+ * @label:	security modules know the context by it; NULL without them
+ * @charge:	pages of @mem and of the sampling buffer
+ * @mem:	bytes of the context, its sets and their registers
  * @active:	set that counts or will
  * @started:	pfm_start(2) was called
  * @self:	the thread that loaded it is its target
@@ -228,6 +276,7 @@ struct pfm_where {
  * @steps_tick:	the tick that @steps_ns is about
  * @steps_ns:	what pfm_step() has taken of it, but for the longest of its steps
  * @longest_ns:	that one, or what is left of the longest of the ticks before
+ * @switch_ns:	what the last switch of sets has taken
  * @where:	of the overflow to be notified
  * @ovfl_set:	set of that overflow
  * @deferred:	the switch that a mask has put off
@@ -258,6 +307,9 @@ struct pfm_context {
 	struct list_head	sets;
 	unsigned int		nr_sets;
 	struct pid_namespace	*ns;
+	struct perf_event	*label;
+	struct pfm_charge	charge;
+	size_t			mem;
 
 	struct pfm_set		*active;
 	bool			started;
@@ -277,6 +329,7 @@ struct pfm_context {
 	unsigned long		steps_tick;
 	u64			steps_ns;
 	u64			longest_ns;
+	u64			switch_ns;
 	struct pfm_where	where;
 	struct pfm_set		*ovfl_set;
 	bool			deferred;
@@ -353,6 +406,26 @@ void pfm_msg_clear(struct pfm_context *ctx);
 void pfm_wake(struct irq_work *work);
 void pfm_block(struct callback_head *head);
 
+/* perm.c */
+int pfm_label_create(struct pfm_context *ctx);
+void pfm_label_free(struct pfm_context *ctx);
+bool pfm_can_block(const struct task_struct *task);
+int pfm_may_create(const struct pfm_context *ctx);
+int pfm_may_open(const struct pfm_context *ctx, struct task_struct *task);
+int pfm_may_read(const struct pfm_context *ctx);
+int pfm_may_write(const struct pfm_context *ctx);
+int pfm_lock_opening(struct pfm_context *ctx, struct task_struct *load,
+		     struct task_struct **creds);
+void pfm_unlock_opening(struct pfm_context *ctx, struct task_struct *creds);
+
+/* charge.c */
+void pfm_charge_init(struct pfm_charge *charge);
+void pfm_charge_exit(struct pfm_charge *charge);
+int pfm_charge_pages(struct pfm_charge *charge, unsigned long nr_pages);
+void pfm_uncharge_pages(struct pfm_charge *charge, unsigned long nr_pages);
+int pfm_mem_charge(struct pfm_context *ctx, size_t size);
+void pfm_mem_uncharge(struct pfm_context *ctx, size_t size);
+
 /* sets.c */
 struct pfm_set *pfm_set_find(struct pfm_context *ctx, u16 id);
 int pfm_set_create(struct pfm_context *ctx, struct pfarg_setdesc *desc);
@@ -381,7 +454,7 @@ void pfm_groups_release(struct pfm_context *ctx);
 /* attach.c */
 int pfm_load(struct pfm_context *ctx, struct task_struct *task, int cpu, u16 set);
 void pfm_unload(struct pfm_context *ctx);
-void pfm_lock(struct pfm_context *ctx);
+int pfm_lock(struct pfm_context *ctx);
 void pfm_dead_work(struct work_struct *work);
 extern atomic_t pfm_task_sessions;
 extern atomic_t pfm_cpu_sessions;
@@ -390,6 +463,7 @@ extern atomic_t pfm_cpu_sessions;
 void pfm_step_work(struct irq_work *work);
 int pfm_call(struct pfm_context *ctx, event_f func, void *data);
 bool pfm_steps_too_long(struct pfm_context *ctx, unsigned long tick, u64 step);
+u64 pfm_apart(struct pfm_context *ctx, u64 timeout, u64 took);
 void pfm_step(struct pfm_context *ctx);
 void pfm_halt(struct pfm_context *ctx);
 void pfm_stop_dead(struct pfm_context *ctx);
@@ -415,7 +489,7 @@ void pfm_clock_arm(struct pfm_context *ctx, u64 timeout);
 
 /* smpl.c */
 int pfm_smpl_create(struct pfm_context *ctx, const struct pfm_dfl_smpl_arg *arg);
-void pfm_smpl_free(struct pfm_smpl *smpl);
+void pfm_smpl_free(struct pfm_context *ctx);
 bool pfm_smpl_add(struct pfm_context *ctx, const struct pfm_reg *reg,
 		  const struct pfm_where *where);
 void pfm_smpl_restart(struct pfm_smpl *smpl);

@@ -183,7 +183,7 @@ void pfm_reset_pending(struct pfm_set *set, bool restart)
 		perf_pmu_disable(pmu);
 	for_each_set_bit(num, set->reset_pend, PFM_MAX_REGS) {
 		clear_bit(num, set->reset_pend);
-		pfm_reg_reset(set->regs[num], restart);
+		pfm_reg_reset(pfm_reg_at(set, num), restart);
 	}
 	if (pmu)
 		perf_pmu_enable(pmu);
@@ -225,12 +225,12 @@ static void pfm_freeze(struct pfm_set *set)
 	unsigned int num;
 
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-		if (pfm_can_freeze(set->regs[num]))
-			pfm_value(set->regs[num]);
+		if (pfm_can_freeze(pfm_reg_at(set, num)))
+			pfm_value(pfm_reg_at(set, num));
 	}
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-		if (pfm_can_freeze(set->regs[num]))
-			pfm_freeze_read(set->regs[num]);
+		if (pfm_can_freeze(pfm_reg_at(set, num)))
+			pfm_freeze_read(pfm_reg_at(set, num));
 	}
 }
 
@@ -306,7 +306,7 @@ static void pfm_reset_now(struct pfm_reg *reg, bool late)
 
 	pfm_reset_later(reg);
 	for_each_set_bit(num, set->reset_pend, PFM_MAX_REGS) {
-		struct pfm_reg *other = set->regs[num];
+		struct pfm_reg *other = pfm_reg_at(set, num);
 
 		if (!other->event || other->kind == PFM_KIND_SW)
 			pfm_reg_reset(other, false);
@@ -383,7 +383,7 @@ static void pfm_take_stopped(struct pfm_context *ctx, struct pfm_set *set,
 	unsigned int num;
 
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-		struct pfm_reg *reg = set->regs[num];
+		struct pfm_reg *reg = pfm_reg_at(set, num);
 
 		if (reg->kind != PFM_KIND_HW || !reg->event ||
 		    !(reg->event->hw.state & PERF_HES_STOPPED) ||
@@ -557,12 +557,12 @@ void pfm_overflow_late(struct pfm_context *ctx)
 	list_for_each_entry(set, &ctx->sets, node) {
 		for_each_set_bit(num, set->late, PFM_MAX_REGS) {
 			clear_bit(num, set->late);
-			pfm_reg_late(ctx, set->regs[num]);
+			pfm_reg_late(ctx, pfm_reg_at(set, num));
 		}
 		for_each_set_bit(num, set->retime, PFM_MAX_REGS) {
 			clear_bit(num, set->retime);
-			if (set->regs[num]->event && set->regs[num]->period)
-				pfm_reg_retime(set->regs[num]);
+			if (pfm_reg_at(set, num)->event && pfm_reg_at(set, num)->period)
+				pfm_reg_retime(pfm_reg_at(set, num));
 		}
 	}
 }

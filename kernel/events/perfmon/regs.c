@@ -11,7 +11,6 @@
  * An element of a vector that cannot be taken is flagged, and those before it
  * stay applied.
  */
-#include <linux/nospec.h>
 #include <linux/security.h>
 #include <linux/slab.h>
 
@@ -153,8 +152,7 @@ int pfm_reg_attr(const struct pfm_set *set, const struct pfm_reg *reg,
 		.sample_period	= pfm_period(pfm_value_about(reg)),
 	};
 	if (reg->num >= PFM_SW_BASE) {
-		ret = pfm_sw_attr(reg->num,
-				  set->pmcs.sw[reg->num - PFM_SW_BASE].flags, attr);
+		ret = pfm_sw_attr(reg->num, set->pmcs.sw[reg->num - PFM_SW_BASE], attr);
 	} else {
 		attr->type = ctx->pmu_type;
 		ret = ctx->map->to_attr(reg->num, set->pmcs.pmu, attr);
@@ -186,19 +184,32 @@ static int pfm_pmc_check(const struct pfm_context *ctx, const struct pfarg_pmc *
 	return map->check ? map->check(num, arg->reg_value, flags) : 0;
 }
 
-/* Does a write make the events of the set others than before? */
+static bool pfm_sw_pmc_write(struct pfm_set *set, unsigned int sw, u32 flags)
+{
+	u32 *pmc = &set->pmcs.sw[array_index_nospec(sw, PFM_NR_SW)];
+	u32 old = *pmc;
+
+	*pmc = flags;
+	return old != flags;
+}
+
+/*
+ * Return whether the events of the set are no longer what they were. The register
+ * exists, but the CPU may use its number before it has checked that.
+ */
 static bool pfm_pmc_write(struct pfm_set *set, const struct pfarg_pmc *arg)
 {
+	u32 flags = arg->reg_flags & ~PFM_REGFL_RETFL_MASK;
 	unsigned int num = arg->reg_num;
 	struct pfm_pmc_val old, *pmc;
 
-	/* It exists, but this CPU may guess that it does before it has looked. */
-	num = array_index_nospec(num, PFM_MAX_REGS);
-	pmc = num < PFM_SW_BASE ? &set->pmcs.pmu[array_index_nospec(num, PFM_SW_BASE)] :
-				  &set->pmcs.sw[num - PFM_SW_BASE];
+	if (num >= PFM_SW_BASE)
+		return pfm_sw_pmc_write(set, num - PFM_SW_BASE, flags);
+
+	pmc = &set->pmcs.pmu[array_index_nospec(num, PFM_MAX_PMCS)];
 	old = *pmc;
 	pmc->value = arg->reg_value;
-	pmc->flags = arg->reg_flags & ~PFM_REGFL_RETFL_MASK;
+	pmc->flags = flags;
 	pmc->used = true;
 	return !old.used || old.value != pmc->value || old.flags != pmc->flags;
 }
@@ -297,24 +308,32 @@ int pfm_pmcs_write(struct pfm_context *ctx, void *arg, int n)
 	return err ?: ret;
 }
 
-static struct pfm_reg *pfm_reg_get(struct pfm_set *set, unsigned int num)
+/* Make a register exist. The caller has checked that there can be one. */
+static int pfm_reg_create(struct pfm_set *set, unsigned int num)
 {
-	struct pfm_reg *reg = set->regs[num];
+	struct pfm_reg *reg = pfm_reg_find(set, num);
+	unsigned int slot = pfm_slot(num);
+	int ret;
 
 	if (reg)
-		return reg;
+		return 0;
 
+	ret = pfm_mem_charge(set->ctx, sizeof(*reg));
+	if (ret)
+		return ret;
 	reg = kzalloc(sizeof(*reg), GFP_KERNEL_ACCOUNT);
-	if (!reg)
-		return NULL;
+	if (!reg) {
+		pfm_mem_uncharge(set->ctx, sizeof(*reg));
+		return -ENOMEM;
+	}
 
 	reg->num = num;
 	reg->set = set;
-	WRITE_ONCE(set->regs[num], reg);
+	WRITE_ONCE(set->regs[array_index_nospec(slot, PFM_NR_SLOTS)], reg);
 	/* A handler that sees the bit sees the register: see pfm_overflow(). */
 	smp_wmb();
 	set_bit(num, set->used);
-	return reg;
+	return 0;
 }
 
 static int pfm_mask_check(const struct pfm_context *ctx, const u64 *mask)
@@ -344,13 +363,15 @@ static int pfm_pmd_prepare(struct pfm_set *set, const struct pfarg_pmd *arg)
 {
 	DECLARE_BITMAP(named, PFM_MAX_REGS);
 	unsigned int num;
+	int ret;
 
 	bitmap_or(named, (const unsigned long *)arg->reg_reset_pmds,
 		  (const unsigned long *)arg->reg_smpl_pmds, PFM_MAX_REGS);
-	__set_bit(arg->reg_num, named);
+	__set_bit(array_index_nospec(arg->reg_num, PFM_MAX_REGS), named);
 	for_each_set_bit(num, named, PFM_MAX_REGS) {
-		if (!pfm_reg_get(set, num))
-			return -ENOMEM;
+		ret = pfm_reg_create(set, num);
+		if (ret)
+			return ret;
 		clear_bit(num, set->refused);
 	}
 	return 0;
@@ -390,8 +411,8 @@ static void pfm_pmds_apply(struct pfm_pmds *pmds)
 	for (i = 0; i < pmds->n; i++) {
 		const struct pfarg_pmd *arg = &pmds->vec[i];
 
-		pfm_pmd_apply(pfm_set_find(pmds->ctx, arg->reg_set)->regs[arg->reg_num],
-			      arg);
+		pfm_pmd_apply(pfm_reg_find(pfm_set_find(pmds->ctx, arg->reg_set),
+					   arg->reg_num), arg);
 	}
 }
 
@@ -425,7 +446,7 @@ static bool pfm_set_outdated(const struct pfm_set *set)
 	unsigned int num;
 
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-		if (pfm_reg_outdated(set, set->regs[num]))
+		if (pfm_reg_outdated(set, pfm_reg_at(set, num)))
 			return true;
 	}
 	return false;
@@ -440,7 +461,7 @@ static void pfm_regs_refuse(struct pfm_set *set)
 	unsigned int num;
 
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-		const struct pfm_reg *reg = set->regs[num];
+		const struct pfm_reg *reg = pfm_reg_at(set, num);
 
 		if (!reg->event && pfm_reg_outdated(set, reg))
 			set_bit(num, set->refused);
@@ -477,7 +498,7 @@ static bool pfm_pmd_has_period(const struct pfarg_pmd *arg)
 /* Nobody would ever hear of an overflow: the PMU of this one has no interrupts. */
 static bool pfm_pmd_is_mute(const struct pfm_set *set, const struct pfarg_pmd *arg)
 {
-	const struct pfm_reg *reg = set->regs[arg->reg_num];
+	const struct pfm_reg *reg = pfm_reg_find(set, arg->reg_num);
 
 	if (!reg || !reg->event || reg->event->attr.sample_period ||
 	    pfm_event_is_clock(reg->event))
@@ -531,9 +552,9 @@ static bool pfm_pmds_are_new(const struct pfm_set *set, const struct pfarg_pmd *
 	bitmap_or(named, (const unsigned long *)arg->reg_reset_pmds,
 		  (const unsigned long *)arg->reg_smpl_pmds, PFM_MAX_REGS);
 	if (arg->reg_num < PFM_MAX_REGS)
-		__set_bit(arg->reg_num, named);
+		__set_bit(array_index_nospec(arg->reg_num, PFM_MAX_REGS), named);
 	for_each_set_bit(num, named, PFM_MAX_REGS) {
-		if (!set->regs[num] || test_bit(num, set->refused))
+		if (!pfm_reg_find(set, num) || test_bit(num, set->refused))
 			return true;
 	}
 	return false;
@@ -586,12 +607,11 @@ struct pfm_vals {
 static u32 pfm_val_get(const struct pfm_context *ctx, const struct pfm_set *set,
 		       struct pfm_pmd_val *val)
 {
-	struct pfm_reg *reg = NULL;
+	struct pfm_reg *reg;
 
 	if (!set)
 		return PFM_REGFL_RETFL_NOSET;
-	if (val->num < PFM_MAX_REGS)
-		reg = set->regs[array_index_nospec(val->num, PFM_MAX_REGS)];
+	reg = pfm_reg_find(set, val->num);
 	if (!reg)
 		return pfm_pmd_exists(ctx, val->num) ? PFM_REGFL_RETFL_EINVAL :
 						       PFM_REGFL_RETFL_NOTAVAIL;

@@ -93,15 +93,15 @@ static void pfm_pause(struct pfm_context *ctx)
 	pfm_account_as(ctx, placed);
 }
 
-static void pfm_activate(struct pfm_context *ctx, struct pfm_set *set)
+static void pfm_activate(struct pfm_context *ctx, struct pfm_set *set, u64 timeout)
 {
 	unsigned int num;
 
 	ctx->active = set;
 	set->runs++;
 	for_each_set_bit(num, set->used, PFM_MAX_REGS)
-		set->regs[num]->left = set->regs[num]->switch_cnt;
-	pfm_clock_arm(ctx, set->timeout);
+		pfm_reg_at(set, num)->left = pfm_reg_at(set, num)->switch_cnt;
+	pfm_clock_arm(ctx, timeout);
 }
 
 static bool pfm_samples(const struct pfm_reg *reg)
@@ -118,7 +118,7 @@ static bool pfm_set_throttled(const struct pfm_set *set)
 	unsigned int num;
 
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-		const struct pfm_reg *reg = set->regs[num];
+		const struct pfm_reg *reg = pfm_reg_at(set, num);
 
 		/* This first: it is what most are not, and each switch asks. */
 		if (reg->event && reg->event->hw.interrupts == PFM_THROTTLED && pfm_samples(reg))
@@ -127,27 +127,31 @@ static bool pfm_set_throttled(const struct pfm_set *set)
 	return false;
 }
 
+static void pfm_event_throttle(struct perf_event *event)
+{
+	if (event->state != PERF_EVENT_STATE_ACTIVE)
+		return;
+	event->pmu->stop(event, PERF_EF_UPDATE);
+	event->hw.interrupts = PFM_THROTTLED;
+}
+
 /*
  * Perf forgets that an event was throttled when it takes it off the PMU. So that
- * sets which take turns fast enough do not sample without a limit, the sampling
- * of the next one waits for the tick that its predecessor would have waited for.
+ * sets which take turns fast enough do not sample without a limit, the next one
+ * waits for the tick that its predecessor would have waited for: all of its group,
+ * as perf throttles groups, since the tick starts all of it.
  */
 static void pfm_set_throttle(struct pfm_set *set)
 {
-	struct pmu *pmu = set->leader ? set->leader->pmu_ctx->pmu : NULL;
-	unsigned int num;
+	struct perf_event *leader = set->leader, *sibling;
+	struct pmu *pmu = leader ? leader->pmu_ctx->pmu : NULL;
 
 	if (!pmu)
 		return;
 	perf_pmu_disable(pmu);
-	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-		struct pfm_reg *reg = set->regs[num];
-
-		if (!pfm_samples(reg))
-			continue;
-		reg->event->pmu->stop(reg->event, PERF_EF_UPDATE);
-		reg->event->hw.interrupts = PFM_THROTTLED;
-	}
+	pfm_event_throttle(leader);
+	for_each_sibling_event(sibling, leader)
+		pfm_event_throttle(sibling);
 	perf_pmu_enable(pmu);
 }
 
@@ -204,7 +208,7 @@ static void pfm_charge(struct pfm_context *ctx, u64 begin)
 	/* A handler must not throttle it in between. */
 	perf_pmu_disable(pmu);
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-		struct pfm_reg *reg = set->regs[num];
+		struct pfm_reg *reg = pfm_reg_at(set, num);
 
 		if (pfm_samples(reg) && reg->event->hw.interrupts != PFM_THROTTLED)
 			perf_event_throttle_next(reg->event);
@@ -212,10 +216,37 @@ static void pfm_charge(struct pfm_context *ctx, u64 begin)
 	perf_pmu_enable(pmu);
 }
 
+/* A set runs for at least so many times what switches of sets take. */
+#define PFM_SWITCHES_APART	4
+
+/**
+ * pfm_apart() - Timeout of a set, far enough from the switch before it
+ * @ctx:	The context
+ * @timeout:	Timeout that the set has, in ns, 0 for none
+ * @took:	What the switch to it has taken, in ns
+ *
+ * The timer of a set never throttles, and a switch takes the longer the more events
+ * the two sets have. So that switches leave the CPU to the task, the timeout is made
+ * longer if it is not %PFM_SWITCHES_APART times as long as this switch and the one
+ * before. One long switch alone makes nothing longer: it may have waited for a CPU
+ * that its hypervisor had taken away.
+ *
+ * Context: Any. The caller has the context's steps to itself.
+ * Return: The timeout to use, in ns, 0 for none.
+ */
+u64 pfm_apart(struct pfm_context *ctx, u64 timeout, u64 took)
+{
+	u64 both = min(took, ctx->switch_ns);
+
+	ctx->switch_ns = min_t(u64, took, NSEC_PER_SEC);
+	return timeout ? max(timeout, PFM_SWITCHES_APART * both) : 0;
+}
+
 static void pfm_switch(struct pfm_context *ctx, struct pfm_set *to, bool restart)
 {
 	struct pfm_set *from = ctx->active;
 	bool throttled = pfm_set_throttled(from);
+	u64 begin = local_clock();
 
 	pfm_account(ctx);
 	if (from != to) {
@@ -230,7 +261,7 @@ static void pfm_switch(struct pfm_context *ctx, struct pfm_set *to, bool restart
 	}
 	if (throttled)
 		pfm_set_throttle(to);
-	pfm_activate(ctx, to);
+	pfm_activate(ctx, to, pfm_apart(ctx, to->timeout, local_clock() - begin));
 }
 
 static void pfm_notify(struct pfm_context *ctx)
@@ -438,7 +469,7 @@ static void pfm_start_loaded(struct pfm_context *ctx, struct pfm_set *set)
 	}
 
 	if (set != ctx->active)
-		pfm_activate(ctx, set);
+		pfm_activate(ctx, set, set->timeout);
 	else
 		pfm_clock_arm(ctx, set->timeout);
 	pfm_reset_pending(set, true);
@@ -462,7 +493,7 @@ static void pfm_start_event(struct perf_event *event, struct perf_cpu_context *c
 		if (run->set)
 			ctx->deferred = false;
 		if (set != ctx->active)
-			pfm_activate(ctx, set);
+			pfm_activate(ctx, set, set->timeout);
 		ctx->started = true;
 	} else {
 		pfm_start_loaded(ctx, set);
@@ -579,7 +610,7 @@ static void pfm_unmask(struct pfm_context *ctx)
 	pfm_reset_pending(ctx->active, true);
 	if (ctx->deferred) {
 		ctx->deferred = false;
-		pfm_activate(ctx, ctx->active->next);
+		pfm_activate(ctx, ctx->active->next, ctx->active->next->timeout);
 		pfm_reset_pending(ctx->active, false);
 	}
 	if (ctx->started)

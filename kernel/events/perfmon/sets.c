@@ -64,6 +64,26 @@ static void pfm_set_insert(struct pfm_context *ctx, struct pfm_set *set)
 	ctx->nr_sets++;
 }
 
+static struct pfm_set *pfm_set_alloc(struct pfm_context *ctx, u16 id)
+{
+	struct pfm_set *set;
+	int ret;
+
+	if (ctx->nr_sets > pfm_sets_max)
+		return ERR_PTR(-ENOSPC);
+	ret = pfm_mem_charge(ctx, sizeof(*set));
+	if (ret)
+		return ERR_PTR(ret);
+	set = kzalloc(sizeof(*set), GFP_KERNEL_ACCOUNT);
+	if (!set) {
+		pfm_mem_uncharge(ctx, sizeof(*set));
+		return ERR_PTR(-ENOMEM);
+	}
+	set->ctx = ctx;
+	set->id = id;
+	return set;
+}
+
 /**
  * pfm_set_create() - Create an event set or describe an existing one anew
  * @ctx:	The context, not loaded
@@ -85,13 +105,9 @@ int pfm_set_create(struct pfm_context *ctx, struct pfarg_setdesc *desc)
 
 	set = pfm_set_find(ctx, desc->set_id);
 	if (!set) {
-		if (ctx->nr_sets > pfm_sets_max)
-			return -ENOSPC;
-		set = kzalloc(sizeof(*set), GFP_KERNEL_ACCOUNT);
-		if (!set)
-			return -ENOMEM;
-		set->ctx = ctx;
-		set->id = desc->set_id;
+		set = pfm_set_alloc(ctx, desc->set_id);
+		if (IS_ERR(set))
+			return PTR_ERR(set);
 		pfm_set_insert(ctx, set);
 	}
 
@@ -115,7 +131,7 @@ static void pfm_set_free_rcu(struct rcu_head *rcu)
 	unsigned int num;
 
 	for_each_set_bit(num, set->used, PFM_MAX_REGS)
-		kfree(set->regs[num]);
+		kfree(pfm_reg_at(set, num));
 	kfree(set);
 }
 
@@ -123,11 +139,16 @@ static void pfm_set_free_rcu(struct rcu_head *rcu)
  * pfm_set_free() - Free an event set and its registers
  * @set:	The set, which has no events and is on no list
  *
- * Context: Any. A handler that was interrupted before the events went away may
- *          still look at the set.
+ * Context: As pfm_mem_uncharge(). A handler that was interrupted before the events
+ *          went away may still look at the set.
  */
 void pfm_set_free(struct pfm_set *set)
 {
+	unsigned int num;
+
+	for_each_set_bit(num, set->used, PFM_MAX_REGS)
+		pfm_mem_uncharge(set->ctx, sizeof(struct pfm_reg));
+	pfm_mem_uncharge(set->ctx, sizeof(*set));
 	call_rcu(&set->rcu, pfm_set_free_rcu);
 }
 

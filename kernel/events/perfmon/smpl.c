@@ -11,7 +11,6 @@
  */
 #include <linux/mm.h>
 #include <linux/sched/clock.h>
-#include <linux/sched/user.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -21,26 +20,30 @@
 
 /**
  * struct pfm_smpl - a buffer
+ * @node:	in the list of all buffers
+ * @user:	user who pays for it, referenced by the context
  * @buf:	what is mapped, begins with the header
  * @size:	bytes of it that are used
  * @pages:	pages of it
  * @offs:	where the next sample goes
  * @count:	samples
  * @full:	how often it was full
- * @user:	who pays for it
  */
 struct pfm_smpl {
+	struct list_head	node;
+	struct user_struct	*user;
 	void			*buf;
 	u64			size;
 	unsigned long		pages;
 	u64			offs;
 	u64			count;
 	u64			full;
-	struct user_struct	*user;
 };
 
-/* Pages of all buffers */
-static atomic_long_t pfm_smpl_total = ATOMIC_LONG_INIT(0);
+/* Protects the list of all buffers and the sum of their pages, which sysfs shows */
+static DEFINE_MUTEX(pfm_smpl_lock);
+static LIST_HEAD(pfm_smpl_list);
+static unsigned long pfm_smpl_total;
 
 /**
  * pfm_smpl_pages() - Pages that all buffers have
@@ -50,25 +53,36 @@ static atomic_long_t pfm_smpl_total = ATOMIC_LONG_INIT(0);
  */
 u64 pfm_smpl_pages(void)
 {
-	return atomic_long_read(&pfm_smpl_total);
+	return READ_ONCE(pfm_smpl_total);
 }
 
-static int pfm_smpl_charge(struct user_struct *user, unsigned long pages)
+/* Each user has a separate limit, so that one cannot take the memory that others need. */
+static int pfm_smpl_charge(struct pfm_smpl *smpl, struct pfm_charge *charge)
 {
-	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	unsigned long max = READ_ONCE(pfm_smpl_mem_max) >> PAGE_SHIFT;
+	unsigned long held = smpl->pages;
+	struct pfm_smpl *other;
 
-	if (atomic_long_add_return(pages, &pfm_smpl_total) > max)
-		goto total;
-	if (atomic_long_add_return(pages, &user->locked_vm) > limit &&
-	    !capable(CAP_IPC_LOCK))
-		goto locked;
+	guard(mutex)(&pfm_smpl_lock);
+	list_for_each_entry(other, &pfm_smpl_list, node) {
+		if (other->user == charge->user)
+			held += other->pages;
+	}
+	if (held > max || pfm_charge_pages(charge, smpl->pages))
+		return -ENOMEM;
+
+	smpl->user = charge->user;
+	list_add(&smpl->node, &pfm_smpl_list);
+	WRITE_ONCE(pfm_smpl_total, pfm_smpl_total + smpl->pages);
 	return 0;
-locked:
-	atomic_long_sub(pages, &user->locked_vm);
-total:
-	atomic_long_sub(pages, &pfm_smpl_total);
-	return -ENOMEM;
+}
+
+static void pfm_smpl_uncharge(struct pfm_smpl *smpl, struct pfm_charge *charge)
+{
+	guard(mutex)(&pfm_smpl_lock);
+	WRITE_ONCE(pfm_smpl_total, pfm_smpl_total - smpl->pages);
+	list_del(&smpl->node);
+	pfm_uncharge_pages(charge, smpl->pages);
 }
 
 static void pfm_smpl_header(struct pfm_smpl *smpl)
@@ -110,10 +124,9 @@ int pfm_smpl_create(struct pfm_context *ctx, const struct pfm_dfl_smpl_arg *arg)
 	smpl->size = arg->buf_size;
 	smpl->pages = PAGE_ALIGN(arg->buf_size) >> PAGE_SHIFT;
 	smpl->offs = sizeof(*hdr);
-	smpl->user = get_uid(current_user());
-	ret = pfm_smpl_charge(smpl->user, smpl->pages);
+	ret = pfm_smpl_charge(smpl, &ctx->charge);
 	if (ret)
-		goto err_uid;
+		goto err_free;
 	smpl->buf = vmalloc_user(smpl->pages << PAGE_SHIFT);
 	if (!smpl->buf) {
 		ret = -ENOMEM;
@@ -129,27 +142,25 @@ int pfm_smpl_create(struct pfm_context *ctx, const struct pfm_dfl_smpl_arg *arg)
 	return 0;
 
 err_charge:
-	atomic_long_sub(smpl->pages, &smpl->user->locked_vm);
-	atomic_long_sub(smpl->pages, &pfm_smpl_total);
-err_uid:
-	free_uid(smpl->user);
+	pfm_smpl_uncharge(smpl, &ctx->charge);
+err_free:
 	kfree(smpl);
 	return ret;
 }
 
 /**
- * pfm_smpl_free() - Free a buffer
- * @smpl:	The buffer, which nobody samples into
- *
- * Mappings of it keep the pages.
+ * pfm_smpl_free() - Free the buffer of a context
+ * @ctx:	The context, no longer known to others. It need not have a buffer.
  *
  * Context: Process context.
  */
-void pfm_smpl_free(struct pfm_smpl *smpl)
+void pfm_smpl_free(struct pfm_context *ctx)
 {
-	atomic_long_sub(smpl->pages, &smpl->user->locked_vm);
-	atomic_long_sub(smpl->pages, &pfm_smpl_total);
-	free_uid(smpl->user);
+	struct pfm_smpl *smpl = ctx->smpl;
+
+	if (!smpl)
+		return;
+	pfm_smpl_uncharge(smpl, &ctx->charge);
 	vfree(smpl->buf);
 	kfree(smpl);
 }
@@ -191,7 +202,7 @@ bool pfm_smpl_add(struct pfm_context *ctx, const struct pfm_reg *reg,
 	};
 	values = (u64 *)(entry + 1);
 	for_each_set_bit(num, reg->smpl_pmds, PFM_MAX_REGS) {
-		*values = pfm_value(set->regs[num]);
+		*values = pfm_value(pfm_reg_at(set, num));
 		values++;
 	}
 

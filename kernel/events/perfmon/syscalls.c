@@ -10,12 +10,10 @@
  * Arguments are pointers and ints, and structures have one layout, so 32-bit
  * programs need no wrappers.
  */
-#include <linux/capability.h>
-#include <linux/cred.h>
 #include <linux/file.h>
+#include <linux/nospec.h>
 #include <linux/pid_namespace.h>
 #include <linux/ptrace.h>
-#include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/syscalls.h>
 
@@ -25,7 +23,7 @@
 #define PFM_STACK_REGS	8
 
 #define PFM_CALL_FLAGS	(PFM_FL_NOTIFY_BLOCK | PFM_FL_SYSTEM_WIDE | \
-			 PFM_FL_OVFL_NO_MSG | PFM_FL_REMOTE)
+			 PFM_FL_OVFL_NO_MSG | PFM_FL_REMOTE | PFM_FL_CLOEXEC)
 
 DEFINE_CLASS(pfm_fd, struct fd, fdput(_T),
 	     ({
@@ -38,30 +36,24 @@ DEFINE_CLASS(pfm_fd, struct fd, fdput(_T),
 		f;
 	     }), int fd)
 
-DEFINE_GUARD(pfm, struct pfm_context *, pfm_lock(_T), mutex_unlock(&_T->mutex))
+/* The locked context, or NULL if the caller was killed while it waited */
+static struct pfm_context *pfm_lock_or_null(struct pfm_context *ctx)
+{
+	return pfm_lock(ctx) ? NULL : ctx;
+}
+
+static void pfm_unlock(struct pfm_context *locked)
+{
+	if (locked)
+		mutex_unlock(&locked->mutex);
+}
+
+DEFINE_CLASS(pfm_locked, struct pfm_context *, pfm_unlock(_T), pfm_lock_or_null(ctx),
+	     struct pfm_context *ctx)
 
 static struct pfm_context *pfm_ctx(struct fd f)
 {
 	return fd_file(f)->private_data;
-}
-
-static bool pfm_in_group(int gid)
-{
-	return gid < 0 || in_egroup_p(make_kgid(&init_user_ns, gid)) || capable(CAP_SYS_ADMIN);
-}
-
-static int pfm_may_create(u32 flags)
-{
-	int ret;
-
-	ret = security_perf_event_open(PERF_SECURITY_OPEN);
-	if (ret)
-		return ret;
-	if (!(flags & PFM_FL_SYSTEM_WIDE))
-		return pfm_in_group(READ_ONCE(pfm_task_group)) ? 0 : -EPERM;
-	if (!pfm_in_group(READ_ONCE(pfm_sys_group)))
-		return -EPERM;
-	return perf_allow_cpu();
 }
 
 static int pfm_get_format(const char __user *fmt, const void __user *uarg, size_t size,
@@ -87,7 +79,7 @@ static int pfm_install(struct pfm_context *ctx, struct pfarg_ctx *req,
 	struct file *file;
 	int fd;
 
-	fd = get_unused_fd_flags(0);
+	fd = get_unused_fd_flags(ctx->flags & PFM_FL_CLOEXEC ? O_CLOEXEC : 0);
 	if (fd < 0)
 		return fd;
 
@@ -127,14 +119,13 @@ SYSCALL_DEFINE4(pfm_create_context, struct pfarg_ctx __user *, ureq,
 	ret = pfm_get_format(fmt, uarg, size, &arg);
 	if (ret)
 		return ret;
-	ret = pfm_may_create(req.ctx_flags);
-	if (ret)
-		return ret;
 
 	ctx = pfm_ctx_create(req.ctx_flags, req.ctx_pmu_type);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
-	ret = fmt ? pfm_smpl_create(ctx, &arg) : 0;
+	ret = pfm_may_create(ctx);
+	if (!ret && fmt)
+		ret = pfm_smpl_create(ctx, &arg);
 	if (!ret)
 		ret = pfm_install(ctx, &req, ureq);
 	if (ret < 0)
@@ -175,54 +166,73 @@ static int pfm_check_unloaded(struct pfm_context *ctx)
  * @size:	of an element
  * @unloaded:	the context must be unloaded
  * @any_state:	the target need not stand still
+ * @opens:	events may be opened
+ * @may:	whether the caller may
  * @func:	the call, with the vector in the memory of the kernel
  */
 struct pfm_vec {
 	size_t		size;
 	bool		unloaded;
 	bool		any_state;
+	bool		opens;
+	int		(*may)(const struct pfm_context *ctx);
 	int		(*func)(struct pfm_context *ctx, void *vec, int n);
 };
 
 static const struct pfm_vec pfm_call_write_pmcs = {
 	.size		= sizeof(struct pfarg_pmc),
+	.opens		= true,
+	.may		= pfm_may_write,
 	.func		= pfm_pmcs_write,
 };
 
 static const struct pfm_vec pfm_call_write_pmds = {
 	.size		= sizeof(struct pfarg_pmd),
+	.opens		= true,
+	.may		= pfm_may_write,
 	.func		= pfm_pmds_write,
 };
 
 static const struct pfm_vec pfm_call_create_evtsets = {
 	.size		= sizeof(struct pfarg_setdesc),
 	.unloaded	= true,
+	.may		= pfm_may_write,
 	.func		= pfm_sets_create,
 };
 
 static const struct pfm_vec pfm_call_getinfo_evtsets = {
 	.size		= sizeof(struct pfarg_setinfo),
 	.any_state	= true,
+	.may		= pfm_may_read,
 	.func		= pfm_sets_getinfo,
 };
 
 static const struct pfm_vec pfm_call_delete_evtsets = {
 	.size		= sizeof(struct pfarg_setdesc),
 	.unloaded	= true,
+	.may		= pfm_may_write,
 	.func		= pfm_sets_delete,
 };
 
 static int pfm_vec_call(struct pfm_context *ctx, const struct pfm_vec *call,
 			void *vec, int n)
 {
-	int ret = 0;
+	struct task_struct *creds = NULL;
+	int ret;
 
-	guard(pfm)(ctx);
+	ret = call->may(ctx);
+	if (!ret)
+		ret = call->opens ? pfm_lock_opening(ctx, NULL, &creds) : pfm_lock(ctx);
+	if (ret)
+		return ret;
 	if (call->unloaded)
 		ret = pfm_check_unloaded(ctx);
 	else if (!call->any_state)
 		ret = pfm_check_stopped(ctx, false);
-	return ret ?: call->func(ctx, vec, n);
+	if (!ret)
+		ret = call->func(ctx, vec, n);
+	pfm_unlock_opening(ctx, creds);
+	return ret;
 }
 
 static int pfm_vec(int fd, void __user *uvec, int n, const struct pfm_vec *call)
@@ -334,12 +344,16 @@ static int pfm_vals_read(struct pfm_context *ctx, struct pfm_pmd_val *vals,
 {
 	int ret;
 
-	scoped_guard(pfm, ctx) {
-		ret = pfm_check_stopped(ctx, false);
-		if (ret)
-			return ret;
-		ret = pfm_pmds_read(ctx, vals, n);
+	ret = pfm_may_read(ctx) ?: pfm_lock(ctx);
+	if (ret)
+		return ret;
+	ret = pfm_check_stopped(ctx, false);
+	if (ret) {
+		mutex_unlock(&ctx->mutex);
+		return ret;
 	}
+	ret = pfm_pmds_read(ctx, vals, n);
+	mutex_unlock(&ctx->mutex);
 	return pfm_vals_put(vals, uvec, n) ?: ret;
 }
 
@@ -371,19 +385,25 @@ SYSCALL_DEFINE3(pfm_read_pmds, int, fd, struct pfarg_pmd __user *, vec, int, n)
 
 static int pfm_load_cpu(struct pfm_context *ctx, const struct pfarg_load *req)
 {
+	u32 cpu = req->load_pid;
 	int ret;
 
-	if (req->load_pid >= nr_cpu_ids || !cpu_possible(req->load_pid))
+	if (cpu >= nr_cpu_ids)
+		return -EINVAL;
+	cpu = array_index_nospec(cpu, nr_cpu_ids);
+	if (!cpu_possible(cpu))
 		return -EINVAL;
 
-	guard(pfm)(ctx);
+	CLASS(pfm_locked, locked)(ctx);
+	if (!locked)
+		return -EINTR;
 	ret = pfm_check_unloaded(ctx);
 	if (ret)
 		return ret;
-	if (!(ctx->flags & PFM_FL_REMOTE) && req->load_pid != raw_smp_processor_id())
+	if (!(ctx->flags & PFM_FL_REMOTE) && cpu != raw_smp_processor_id())
 		return -EINVAL;
-	ret = perf_allow_cpu();
-	return ret ?: pfm_load(ctx, NULL, req->load_pid, req->load_set);
+	ret = pfm_may_open(ctx, NULL);
+	return ret ?: pfm_load(ctx, NULL, cpu, req->load_set);
 }
 
 static int pfm_load_allowed(struct pfm_context *ctx, struct task_struct *task)
@@ -393,16 +413,11 @@ static int pfm_load_allowed(struct pfm_context *ctx, struct task_struct *task)
 	ret = pfm_check_unloaded(ctx);
 	if (ret)
 		return ret;
-	if (task == current)
-		return ctx->flags & PFM_FL_NOTIFY_BLOCK ? -EINVAL : 0;
-	/* This one is for life, the others change. */
-	if (data_race(task->flags) & PF_KTHREAD)
-		return -EPERM;
-	/* To make it wait is more than to look at it. */
-	if (!ptrace_may_access(task, ctx->flags & PFM_FL_NOTIFY_BLOCK ?
-				     PTRACE_MODE_ATTACH_REALCREDS :
-				     PTRACE_MODE_READ_REALCREDS))
-		return -EPERM;
+	if (task == current && (ctx->flags & PFM_FL_NOTIFY_BLOCK))
+		return -EINVAL;
+	ret = pfm_may_open(ctx, task);
+	if (ret || task == current)
+		return ret;
 	if ((READ_ONCE(task->flags) & PF_EXITING) || READ_ONCE(task->exit_state))
 		return -EBUSY;
 	if (!(ctx->flags & PFM_FL_REMOTE) && !pfm_target_traced(task))
@@ -412,23 +427,24 @@ static int pfm_load_allowed(struct pfm_context *ctx, struct task_struct *task)
 
 static int pfm_load_task(struct pfm_context *ctx, const struct pfarg_load *req)
 {
-	struct task_struct *task;
+	struct task_struct *task, *creds;
 	int ret;
 
 	task = find_get_task_by_vpid(req->load_pid);
 	if (!task)
 		return -ESRCH;
 
-	/* The credentials of the target stay what they were when checked. */
-	ret = down_read_killable(&task->signal->exec_update_lock);
+	/* No lock of another user's process is taken, not even for a moment. */
+	ret = pfm_may_open(ctx, task);
+	if (!ret)
+		ret = pfm_lock_opening(ctx, task, &creds);
 	if (ret)
 		goto put;
-	pfm_lock(ctx);
+	/* The credentials of the target may have changed before they were locked. */
 	ret = pfm_load_allowed(ctx, task);
 	if (!ret)
 		ret = pfm_load(ctx, task, -1, req->load_set);
-	mutex_unlock(&ctx->mutex);
-	up_read(&task->signal->exec_update_lock);
+	pfm_unlock_opening(ctx, creds);
 put:
 	put_task_struct(task);
 	return ret;
@@ -438,6 +454,7 @@ SYSCALL_DEFINE2(pfm_load_context, int, fd, struct pfarg_load __user *, ureq)
 {
 	struct pfm_context *ctx;
 	struct pfarg_load req;
+	int ret;
 
 	CLASS(pfm_fd, f)(fd);
 	if (fd_empty(f))
@@ -448,6 +465,9 @@ SYSCALL_DEFINE2(pfm_load_context, int, fd, struct pfarg_load __user *, ureq)
 		return -EINVAL;
 
 	ctx = pfm_ctx(f);
+	ret = pfm_may_write(ctx);
+	if (ret)
+		return ret;
 	if (ctx->flags & PFM_FL_SYSTEM_WIDE)
 		return pfm_load_cpu(ctx, &req);
 	return pfm_load_task(ctx, &req);
@@ -470,7 +490,12 @@ SYSCALL_DEFINE2(pfm_start, int, fd, struct pfarg_start __user *, ureq)
 		return -EINVAL;
 
 	ctx = pfm_ctx(f);
-	guard(pfm)(ctx);
+	ret = pfm_may_write(ctx);
+	if (ret)
+		return ret;
+	CLASS(pfm_locked, locked)(ctx);
+	if (!locked)
+		return -EINTR;
 	if (pfm_state(ctx) == PFM_UNLOADED)
 		return -EINVAL;
 	ret = pfm_check_stopped(ctx, false);
@@ -494,7 +519,12 @@ SYSCALL_DEFINE1(pfm_stop, int, fd)
 		return -EBADF;
 
 	ctx = pfm_ctx(f);
-	guard(pfm)(ctx);
+	ret = pfm_may_write(ctx);
+	if (ret)
+		return ret;
+	CLASS(pfm_locked, locked)(ctx);
+	if (!locked)
+		return -EINTR;
 	if (pfm_state(ctx) == PFM_UNLOADED)
 		return -EINVAL;
 	ret = pfm_check_stopped(ctx, false);
@@ -504,13 +534,19 @@ SYSCALL_DEFINE1(pfm_stop, int, fd)
 SYSCALL_DEFINE1(pfm_restart, int, fd)
 {
 	struct pfm_context *ctx;
+	int ret;
 
 	CLASS(pfm_fd, f)(fd);
 	if (fd_empty(f))
 		return -EBADF;
 
 	ctx = pfm_ctx(f);
-	guard(pfm)(ctx);
+	ret = pfm_may_write(ctx);
+	if (ret)
+		return ret;
+	CLASS(pfm_locked, locked)(ctx);
+	if (!locked)
+		return -EINTR;
 	if (pfm_state(ctx) == PFM_UNLOADED)
 		return -EBUSY;
 	if (!ctx->task && !(ctx->flags & PFM_FL_REMOTE) &&
@@ -529,7 +565,12 @@ SYSCALL_DEFINE1(pfm_unload_context, int, fd)
 		return -EBADF;
 
 	ctx = pfm_ctx(f);
-	guard(pfm)(ctx);
+	ret = pfm_may_write(ctx);
+	if (ret)
+		return ret;
+	CLASS(pfm_locked, locked)(ctx);
+	if (!locked)
+		return -EINTR;
 	ret = pfm_check_stopped(ctx, true);
 	if (!ret)
 		pfm_unload(ctx);

@@ -21,7 +21,7 @@
 #include <trace/events/perf_gate.h>
 
 #include "../internal.h"
-#include "../gate.h"
+#include "../gate/gate.h"
 
 struct next_row {
 	const char	*name;
@@ -59,52 +59,52 @@ static void depth_follows_the_triggers(struct kunit *test)
 			perf_gate_next(row->depth, perf_gate_act(row->role, row->nest)));
 }
 
-static u64 inside_count(const struct perf_gate_acct *acct, u64 total)
+static u64 inside_count(const struct perf_gate_split *split, u64 total)
 {
-	return perf_gate_inside(acct, total, acct->count);
+	return perf_gate_inside(split, total, split->count);
 }
 
 static void fresh_gate_hides_nothing(struct kunit *test)
 {
-	const struct perf_gate_acct acct = { .open = true };
+	const struct perf_gate_split split = { .open = true };
 
-	KUNIT_EXPECT_EQ(test, inside_count(&acct, 0), 0);
-	KUNIT_EXPECT_EQ(test, inside_count(&acct, 42), 42);
-	KUNIT_EXPECT_EQ(test, inside_count(&acct, U64_MAX), U64_MAX);
+	KUNIT_EXPECT_EQ(test, inside_count(&split, 0), 0);
+	KUNIT_EXPECT_EQ(test, inside_count(&split, 42), 42);
+	KUNIT_EXPECT_EQ(test, inside_count(&split, U64_MAX), U64_MAX);
 }
 
 static void closed_gate_keeps_what_it_let_through(struct kunit *test)
 {
-	struct perf_gate_acct acct = { .open = true };
+	struct perf_gate_split split = { .open = true };
 
-	acct = perf_gate_flip(&acct, 100, 1000);
-	KUNIT_EXPECT_FALSE(test, acct.open);
-	KUNIT_EXPECT_EQ(test, inside_count(&acct, 100), 100);
-	KUNIT_EXPECT_EQ(test, inside_count(&acct, 5000), 100);
-	KUNIT_EXPECT_EQ(test, perf_gate_inside(&acct, 9000, acct.running), 1000);
+	split = perf_gate_flip(&split, 100, 1000);
+	KUNIT_EXPECT_FALSE(test, split.open);
+	KUNIT_EXPECT_EQ(test, inside_count(&split, 100), 100);
+	KUNIT_EXPECT_EQ(test, inside_count(&split, 5000), 100);
+	KUNIT_EXPECT_EQ(test, perf_gate_inside(&split, 9000, split.running), 1000);
 
-	acct = perf_gate_flip(&acct, 5000, 9000);
-	KUNIT_EXPECT_TRUE(test, acct.open);
-	KUNIT_EXPECT_EQ(test, inside_count(&acct, 5000), 100);
-	KUNIT_EXPECT_EQ(test, inside_count(&acct, 5007), 107);
-	KUNIT_EXPECT_EQ(test, perf_gate_inside(&acct, 9070, acct.running), 1070);
+	split = perf_gate_flip(&split, 5000, 9000);
+	KUNIT_EXPECT_TRUE(test, split.open);
+	KUNIT_EXPECT_EQ(test, inside_count(&split, 5000), 100);
+	KUNIT_EXPECT_EQ(test, inside_count(&split, 5007), 107);
+	KUNIT_EXPECT_EQ(test, perf_gate_inside(&split, 9070, split.running), 1070);
 }
 
 static void window_without_occurrence_adds_nothing(struct kunit *test)
 {
-	struct perf_gate_acct acct = { .open = false };
+	struct perf_gate_split split = { .open = false };
 
-	acct = perf_gate_flip(&acct, 77, 88);
-	acct = perf_gate_flip(&acct, 77, 88);
-	KUNIT_EXPECT_FALSE(test, acct.open);
-	KUNIT_EXPECT_EQ(test, inside_count(&acct, 1000), 0);
-	KUNIT_EXPECT_EQ(test, perf_gate_inside(&acct, 1000, acct.running), 0);
+	split = perf_gate_flip(&split, 77, 88);
+	split = perf_gate_flip(&split, 77, 88);
+	KUNIT_EXPECT_FALSE(test, split.open);
+	KUNIT_EXPECT_EQ(test, inside_count(&split, 1000), 0);
+	KUNIT_EXPECT_EQ(test, perf_gate_inside(&split, 1000, split.running), 0);
 }
 
 /* Totals may wrap: only differences matter. */
 static void account_agrees_with_a_sum_of_windows(struct kunit *test)
 {
-	struct perf_gate_acct acct = { .open = true };
+	struct perf_gate_split split = { .open = true };
 	u64 total = U64_MAX - 5000, sum = total;
 	struct rnd_state rnd;
 	int i;
@@ -114,11 +114,11 @@ static void account_agrees_with_a_sum_of_windows(struct kunit *test)
 		u32 n = prandom_u32_state(&rnd) % 100;
 
 		total += n;
-		if (acct.open)
+		if (split.open)
 			sum += n;
 		if (prandom_u32_state(&rnd) & 1)
-			acct = perf_gate_flip(&acct, total, total);
-		if (inside_count(&acct, total) != sum)
+			split = perf_gate_flip(&split, total, total);
+		if (inside_count(&split, total) != sum)
 			break;
 	}
 	KUNIT_EXPECT_EQ_MSG(test, i, 100000, "differs after step %d", i);
@@ -128,8 +128,12 @@ static void account_agrees_with_a_sum_of_windows(struct kunit *test)
 struct pair {
 	struct perf_event	*trigger;
 	struct perf_event	*target;
-	struct perf_gate_link	*link;
 };
+
+static bool account_is_open(struct perf_event *event)
+{
+	return READ_ONCE(event->gate_account->split[0].open);
+}
 
 static struct perf_event *running_event(struct kunit *test, int cpu, u64 config)
 {
@@ -145,11 +149,6 @@ static struct perf_event *running_event(struct kunit *test, int cpu, u64 config)
 	if (IS_ERR(event))
 		return NULL;
 
-	event->gate = perf_gate_alloc(event);
-	if (!event->gate) {
-		perf_event_release_kernel(event);
-		return NULL;
-	}
 	KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
 
 	return event;
@@ -171,21 +170,10 @@ static int pair_init_target(struct kunit *test, u64 config)
 
 	pair->trigger = running_event(test, cpu, PERF_COUNT_SW_DUMMY);
 	pair->target = running_event(test, cpu, config);
-	pair->link = kzalloc(sizeof(*pair->link), GFP_KERNEL);
-	if (!pair->trigger || !pair->target || !pair->link)
+	if (!pair->trigger || !pair->target)
 		return -ENOMEM;
 
-	pair->link->trigger = pair->trigger->gate;
-	pair->link->target = pair->target->gate;
-	pair->target->gate->starter = pair->link;
-	pair->trigger->gate->nr_links = 1;
-	list_add_tail_rcu(&pair->link->node, &pair->trigger->gate->links);
-
-	atomic_set(&pair->target->gate->depth, 0);
-	pair->target->gate->acct[0].open = false;
-	pair->target->gate->acct[1].open = false;
-
-	return 0;
+	return perf_gate_link(pair->trigger, pair->target, PERF_GATE_STARTER);
 }
 
 static int pair_init(struct kunit *test)
@@ -199,7 +187,6 @@ static int clock_pair_init(struct kunit *test)
 	return pair_init_target(test, PERF_COUNT_SW_TASK_CLOCK);
 }
 
-/* Freeing the events frees the link, if they have come to be linked. */
 static void pair_exit(struct kunit *test)
 {
 	struct pair *pair = test->priv;
@@ -207,19 +194,20 @@ static void pair_exit(struct kunit *test)
 	if (!pair)
 		return;
 
-	if (!pair->trigger || !pair->target)
-		kfree(pair->link);
 	if (pair->trigger)
 		perf_event_release_kernel(pair->trigger);
 	if (pair->target)
 		perf_event_release_kernel(pair->target);
 }
 
+/* The trigger fires once as if it had this role. */
 static void fire(struct pair *pair, unsigned int role)
 {
+	struct perf_gate_link *link;
+
 	preempt_disable();
-	pair->link->role = role;
-	pair->link->act = perf_gate_act(role, false);
+	link = hlist_entry(pair->trigger->gate_links.first, struct perf_gate_link, node);
+	link->act = perf_gate_act(role, false);
 	__perf_gate_fire(pair->trigger, PERF_GATE_BEFORE | PERF_GATE_AFTER);
 	preempt_enable();
 }
@@ -294,9 +282,9 @@ static void window_that_collapses_counts_once_and_holds_nothing(struct kunit *te
 	unsigned long flags;
 
 	local_irq_save(flags);
-	__perf_gate_call_held(fire_both_in_motion, &firing);
+	__perf_gate_call_deferring(fire_both_in_motion, &firing);
 	local_irq_restore(flags);
-	irq_work_sync(&pair->target->gate->work);
+	irq_work_sync(&pair->target->gate_account->work);
 
 	KUNIT_EXPECT_EQ(test, perf_gate_count(pair->target), 0);
 	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 1);
@@ -308,24 +296,24 @@ static void fire_in_motion(void *data)
 	struct firing *firing = data;
 
 	fire(firing->pair, PERF_GATE_STARTER);
-	firing->open = firing->pair->target->gate->acct[0].open;
+	firing->open = account_is_open(firing->pair->target);
 }
 
 /* What a tracepoint in a PMU driver does, or an NMI while events are scheduled. */
 static void firing_while_events_are_in_motion_is_deferred(struct kunit *test)
 {
 	struct pair *pair = test->priv;
-	struct perf_gate *gate = pair->target->gate;
+	struct perf_gate_account *account = pair->target->gate_account;
 	struct firing firing = { .pair = pair };
 	unsigned long flags;
 
 	local_irq_save(flags);
-	__perf_gate_call_held(fire_in_motion, &firing);
+	__perf_gate_call_deferring(fire_in_motion, &firing);
 	local_irq_restore(flags);
 
 	KUNIT_EXPECT_FALSE(test, firing.open);
-	irq_work_sync(&gate->work);
-	KUNIT_EXPECT_TRUE(test, gate->acct[0].open);
+	irq_work_sync(&account->work);
+	KUNIT_EXPECT_TRUE(test, account->split[0].open);
 	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 1);
 }
 
@@ -333,33 +321,32 @@ static void firing_while_events_are_in_motion_is_deferred(struct kunit *test)
 static void firing_before_a_deferred_one_is_settled_moves_nothing(struct kunit *test)
 {
 	struct pair *pair = test->priv;
-	struct perf_gate *gate = pair->target->gate;
+	struct perf_gate_account *account = pair->target->gate_account;
 	struct firing firing = { .pair = pair };
 	unsigned long flags;
 
 	local_irq_save(flags);
-	__perf_gate_call_held(fire_in_motion, &firing);
+	__perf_gate_call_deferring(fire_in_motion, &firing);
 	local64_add(7, &pair->target->count);
 	fire(pair, PERF_GATE_STOPPER);
-	KUNIT_EXPECT_FALSE(test, gate->acct[0].open);
+	KUNIT_EXPECT_FALSE(test, account->split[0].open);
 	local_irq_restore(flags);
-	irq_work_sync(&gate->work);
+	irq_work_sync(&account->work);
 
-	KUNIT_EXPECT_FALSE(test, gate->acct[0].open);
+	KUNIT_EXPECT_FALSE(test, account->split[0].open);
 	KUNIT_EXPECT_EQ(test, perf_gate_count(pair->target), 0);
 	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 1);
 }
 
-static void close_what_opens(void *data, struct perf_event *trigger,
-			     struct perf_event *target)
+static void close_what_opens(void *data, struct perf_event *trigger, u64 gate)
 {
 	struct pair *pair = data;
 
-	if (target == pair->target)
+	if (gate == pair->target->gate->id)
 		fire(pair, PERF_GATE_STOPPER);
 }
 
-/* Who interrupts the tracing comes last, and is not undone by whom he interrupts. */
+/* A firing that interrupts the tracing comes last, and is not undone. */
 static void firing_inside_of_the_tracing_of_another_one_counts(struct kunit *test)
 {
 	struct pair *pair = test->priv;
@@ -374,7 +361,7 @@ static void firing_inside_of_the_tracing_of_another_one_counts(struct kunit *tes
 
 	local64_add(9, &pair->target->count);
 	KUNIT_EXPECT_TRUE(test, perf_gate_closed(pair->target));
-	KUNIT_EXPECT_FALSE(test, pair->target->gate->acct[0].open);
+	KUNIT_EXPECT_FALSE(test, account_is_open(pair->target));
 	KUNIT_EXPECT_EQ(test, perf_gate_count(pair->target), 0);
 	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 1);
 }
@@ -387,18 +374,19 @@ static void firing_in_motion_is_latched_while_the_target_is_off(struct kunit *te
 
 	perf_event_disable(pair->target);
 	local_irq_save(flags);
-	__perf_gate_call_held(fire_in_motion, &firing);
+	__perf_gate_call_deferring(fire_in_motion, &firing);
 	local_irq_restore(flags);
 	perf_event_enable(pair->target);
 
-	KUNIT_EXPECT_TRUE(test, pair->target->gate->acct[0].open);
+	KUNIT_EXPECT_TRUE(test, account_is_open(pair->target));
 }
 
 static void closed_trigger_does_not_fire(struct kunit *test)
 {
 	struct pair *pair = test->priv;
 
-	atomic_set(&pair->trigger->gate->depth, 0);
+	/* The target as a starter of its own trigger closes that. */
+	KUNIT_ASSERT_EQ(test, perf_gate_link(pair->target, pair->trigger, PERF_GATE_STARTER), 0);
 	fire(pair, PERF_GATE_STARTER);
 	KUNIT_EXPECT_TRUE(test, perf_gate_closed(pair->target));
 	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 0);
@@ -435,10 +423,9 @@ static void severed_target_keeps_its_state(struct kunit *test)
 	fire(pair, PERF_GATE_STOPPER);
 	perf_event_release_kernel(pair->trigger);
 	pair->trigger = NULL;
-	pair->link = NULL;
 
 	local64_add(50, &target->count);
-	KUNIT_EXPECT_NULL(test, target->gate->starter);
+	KUNIT_EXPECT_EQ(test, target->gate->nr_starters, 0);
 	KUNIT_EXPECT_EQ(test, perf_gate_count(target), 2);
 }
 
@@ -451,13 +438,12 @@ static void closed_trigger_that_stays_for_a_while_is_unlinked(struct kunit *test
 
 	atomic_long_inc(&trigger->refcount);
 	perf_event_release_kernel(trigger);
-	KUNIT_EXPECT_NULL(test, target->gate->starter);
-	KUNIT_EXPECT_EQ(test, trigger->gate->nr_links, 0);
+	KUNIT_EXPECT_EQ(test, target->gate->nr_starters, 0);
+	KUNIT_EXPECT_TRUE(test, hlist_empty(&trigger->gate_links));
 
 	/* An event may be detached twice. This drops the other reference. */
 	perf_event_release_kernel(trigger);
 	pair->trigger = NULL;
-	pair->link = NULL;
 }
 
 static void reset(struct perf_event *event)
@@ -489,27 +475,27 @@ static void reset_empties_the_windows_alone(struct kunit *test)
 static void firing_with_interrupts_off_is_deferred_not_lost(struct kunit *test)
 {
 	struct pair *pair = test->priv;
-	struct perf_gate *gate = pair->target->gate;
+	struct perf_gate_account *account = pair->target->gate_account;
 	unsigned long flags;
 	bool open, closed;
 
 	local_irq_save(flags);
 	fire(pair, PERF_GATE_STARTER);
-	open = gate->acct[0].open;
+	open = account->split[0].open;
 	closed = perf_gate_closed(pair->target);
 	local_irq_restore(flags);
 
 	KUNIT_EXPECT_FALSE(test, open);
 	KUNIT_EXPECT_FALSE(test, closed);
-	irq_work_sync(&gate->work);
-	KUNIT_EXPECT_TRUE(test, gate->acct[0].open);
+	irq_work_sync(&account->work);
+	KUNIT_EXPECT_TRUE(test, account->split[0].open);
 }
 
 /* The target has gone to another CPU before the interrupt comes that was to settle it. */
 static void deferred_work_follows_the_target(struct kunit *test)
 {
 	struct pair *pair = test->priv;
-	struct perf_gate *gate = pair->target->gate;
+	struct perf_gate_account *account = pair->target->gate_account;
 	unsigned int here = raw_smp_processor_id(), there;
 	unsigned long end;
 
@@ -519,13 +505,13 @@ static void deferred_work_follows_the_target(struct kunit *test)
 
 	fire(pair, PERF_GATE_STARTER);
 	KUNIT_EXPECT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(there)), 0);
-	atomic_set(&gate->depth, 0);
-	irq_work_queue(&gate->work);
+	atomic_set(&pair->target->gate_state->depth, 0);
+	irq_work_queue(&account->work);
 	end = jiffies + 10 * HZ;
-	while (READ_ONCE(gate->acct[0].open) && time_before(jiffies, end))
+	while (READ_ONCE(account->split[0].open) && time_before(jiffies, end))
 		cpu_relax();
-	irq_work_sync(&gate->work);
-	KUNIT_EXPECT_FALSE(test, gate->acct[0].open);
+	irq_work_sync(&account->work);
+	KUNIT_EXPECT_FALSE(test, account->split[0].open);
 	KUNIT_EXPECT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(here)), 0);
 	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 1);
 }
@@ -533,22 +519,22 @@ static void deferred_work_follows_the_target(struct kunit *test)
 static void stopped_clock_settles_before_it_starts(struct kunit *test)
 {
 	struct pair *pair = test->priv;
-	struct perf_gate *gate = pair->target->gate;
+	struct perf_gate_account *account = pair->target->gate_account;
 
 	perf_event_disable(pair->target);
 	fire(pair, PERF_GATE_STARTER);
-	KUNIT_EXPECT_FALSE(test, gate->acct[0].open);
+	KUNIT_EXPECT_FALSE(test, account->split[0].open);
 	perf_event_enable(pair->target);
-	KUNIT_EXPECT_TRUE(test, gate->acct[0].open);
+	KUNIT_EXPECT_TRUE(test, account->split[0].open);
 }
 
 static void firing_with_interrupts_on_acts_at_once(struct kunit *test)
 {
 	struct pair *pair = test->priv;
-	struct perf_gate *gate = pair->target->gate;
+	struct perf_gate_account *account = pair->target->gate_account;
 
 	fire(pair, PERF_GATE_STARTER);
-	KUNIT_EXPECT_TRUE(test, gate->acct[0].open);
+	KUNIT_EXPECT_TRUE(test, account->split[0].open);
 }
 
 static int tracepoint_id(const char *system, const char *name)

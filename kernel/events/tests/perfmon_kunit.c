@@ -4,6 +4,7 @@
  * the queue of messages, the translation of registers.
  */
 #include <kunit/test.h>
+#include <linux/slab.h>
 
 #include "../perfmon/internal.h"
 
@@ -165,6 +166,79 @@ static void steps_of_a_tick_each_are_too_long(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, first_tick_too_long(ctx, 9, 1000, 3 * TICK_NSEC));
 }
 
+static void one_long_switch_makes_no_timeout_longer(struct kunit *test)
+{
+	struct pfm_context *ctx = test->priv;
+
+	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_apart(ctx, 100000, 5000));
+	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_apart(ctx, 100000, 4000000));
+	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_apart(ctx, 100000, 5000));
+	/* Two in a row are what switches take. */
+	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_apart(ctx, 100000, 50000));
+	KUNIT_EXPECT_EQ(test, 160000ULL, pfm_apart(ctx, 100000, 40000));
+	KUNIT_EXPECT_EQ(test, 160000ULL, pfm_apart(ctx, 100000, 60000));
+	KUNIT_EXPECT_EQ(test, 1000000ULL, pfm_apart(ctx, 1000000, 60000));
+	/* A set without a timeout gets none. */
+	KUNIT_EXPECT_EQ(test, 0ULL, pfm_apart(ctx, 0, 60000));
+}
+
+static void threads_that_stay_in_the_kernel_cannot_block(struct kunit *test)
+{
+	struct task_struct *task;
+
+	task = kunit_kzalloc(test, sizeof(*task), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, task);
+	KUNIT_EXPECT_TRUE(test, pfm_can_block(task));
+	task->flags = PF_FORKNOEXEC | PF_SUPERPRIV;
+	KUNIT_EXPECT_TRUE(test, pfm_can_block(task));
+	task->flags = PF_KTHREAD;
+	KUNIT_EXPECT_FALSE(test, pfm_can_block(task));
+	task->flags = PF_USER_WORKER;
+	KUNIT_EXPECT_FALSE(test, pfm_can_block(task));
+	task->flags = PF_USER_WORKER | PF_IO_WORKER;
+	KUNIT_EXPECT_FALSE(test, pfm_can_block(task));
+}
+
+static void register_is_found_by_its_number_alone(struct kunit *test)
+{
+	struct pfarg_pmd pmd = { .reg_num = PFM_SW_BASE + PERF_COUNT_SW_PAGE_FAULTS };
+	struct pfm_context *ctx = test->priv;
+	struct pfm_set *set = pfm_set_find(ctx, 0);
+	unsigned int num;
+
+	KUNIT_ASSERT_EQ(test, 0, pfm_pmds_write(ctx, &pmd, 1));
+	for (num = 0; num <= U16_MAX; num++) {
+		struct pfm_reg *reg = pfm_reg_find(set, num);
+
+		KUNIT_EXPECT_EQ(test, num == pmd.reg_num, !!reg);
+		if (reg)
+			KUNIT_EXPECT_EQ(test, num, reg->num);
+	}
+}
+
+static void each_object_of_a_context_is_charged(struct kunit *test)
+{
+	struct pfarg_pmd pmd = { .reg_num = PFM_SW_BASE };
+	struct pfarg_setdesc desc = { .set_id = 5 };
+	struct pfm_context *ctx = test->priv;
+	size_t mem = ctx->mem;
+
+	KUNIT_EXPECT_LT(test, sizeof(*ctx), mem);
+	KUNIT_ASSERT_EQ(test, 0, make_set(ctx, 5, 0, 0));
+	KUNIT_EXPECT_EQ(test, mem + SZ_2K, ctx->mem);
+	/* The register that is written, and the one that it names */
+	pmd.reg_set = 5;
+	__set_bit(PFM_SW_BASE + 1, (unsigned long *)pmd.reg_smpl_pmds);
+	KUNIT_ASSERT_EQ(test, 0, pfm_pmds_write(ctx, &pmd, 1));
+	KUNIT_EXPECT_EQ(test, mem + SZ_2K + 2 * kmalloc_size_roundup(sizeof(struct pfm_reg)),
+			ctx->mem);
+	KUNIT_ASSERT_EQ(test, 0, pfm_pmds_write(ctx, &pmd, 1));
+	KUNIT_EXPECT_EQ(test, PFN_UP(ctx->mem), ctx->charge.allowed + ctx->charge.locked);
+	KUNIT_ASSERT_EQ(test, 0, pfm_sets_delete(ctx, &desc, 1));
+	KUNIT_EXPECT_EQ(test, mem, ctx->mem);
+	KUNIT_EXPECT_EQ(test, PFN_UP(ctx->mem), ctx->charge.allowed + ctx->charge.locked);
+}
+
 #ifdef CONFIG_X86
 static void x86_levels_come_from_the_value(struct kunit *test)
 {
@@ -203,6 +277,10 @@ static struct kunit_case perfmon_cases[] = {
 	KUNIT_CASE(ninth_message_finds_no_place_but_the_end_does),
 	KUNIT_CASE(longest_step_is_forgiven),
 	KUNIT_CASE(steps_of_a_tick_each_are_too_long),
+	KUNIT_CASE(one_long_switch_makes_no_timeout_longer),
+	KUNIT_CASE(threads_that_stay_in_the_kernel_cannot_block),
+	KUNIT_CASE(register_is_found_by_its_number_alone),
+	KUNIT_CASE(each_object_of_a_context_is_charged),
 #ifdef CONFIG_X86
 	KUNIT_CASE(x86_levels_come_from_the_value),
 #endif

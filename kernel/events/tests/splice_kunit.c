@@ -39,11 +39,42 @@ struct splice_test {
 
 static void no_wakeup(struct irq_work *work) { }
 
+static void attach_event(struct splice_test *splice)
+{
+	guard(spinlock_irqsave)(&splice->rb->event_lock);
+
+	list_add(&splice->event.rb_entry, &splice->rb->event_list);
+	perf_splice_attach(splice->rb, &splice->event);
+}
+
+static void detach_event(struct splice_test *splice)
+{
+	guard(spinlock_irqsave)(&splice->rb->event_lock);
+
+	list_del(&splice->event.rb_entry);
+	perf_splice_detach(splice->rb, &splice->event);
+}
+
+/* The callback starts another one if the last event has ended again meanwhile. */
+static void wait_for_end(void)
+{
+	rcu_barrier();
+	rcu_barrier();
+}
+
+static void event_ends(struct splice_test *splice)
+{
+	splice->event.state = PERF_EVENT_STATE_EXIT;
+	perf_splice_event_ended(&splice->event);
+	wait_for_end();
+}
+
 static void drop_buffer(struct splice_test *splice)
 {
 	irq_work_sync(&splice->event.pending_irq);
 	RCU_INIT_POINTER(splice->event.rb, NULL);
 	if (splice->rb) {
+		wait_for_end();
 		perf_splice_free_spares(splice->rb->splice);
 		rb_free(splice->rb);
 	}
@@ -90,7 +121,7 @@ static int splice_test_init(struct kunit *test)
 	splice->rb = rb_alloc(NR_PAGES, 0, -1, RING_BUFFER_WRITABLE);
 	if (!splice->rb || perf_splice_init(splice->rb, &splice->event))
 		return -ENOMEM;
-	list_add(&splice->event.rb_entry, &splice->rb->event_list);
+	attach_event(splice);
 	rcu_assign_pointer(splice->event.rb, splice->rb);
 	return 0;
 }
@@ -541,15 +572,107 @@ static void end_is_when_nobody_can_write(struct kunit *test)
 
 	KUNIT_EXPECT_FALSE(test, perf_splice_at_end(rb));
 	write_record(splice, WORD);
-	splice->event.state = PERF_EVENT_STATE_EXIT;
+	list_add(&splice->child.child_list, &splice->event.child_list);
+	event_ends(splice);
+	KUNIT_EXPECT_FALSE(test, perf_splice_at_end(rb));
+	expect_poll(test, rb, 0);
+	list_del_init(&splice->child.child_list);
+	event_ends(splice);
 	KUNIT_EXPECT_FALSE(test, perf_splice_at_end(rb));
 	expect_poll(test, rb, EPOLLHUP | EPOLLIN | EPOLLRDNORM);
 	KUNIT_EXPECT_TRUE(test, drain(splice, SIZE_MAX));
-	list_add(&splice->child.child_list, &splice->event.child_list);
-	KUNIT_EXPECT_FALSE(test, perf_splice_at_end(rb));
-	list_del(&splice->child.child_list);
 	KUNIT_EXPECT_TRUE(test, perf_splice_at_end(rb));
 	expect_poll(test, rb, EPOLLHUP);
+}
+
+/* A writer that is in the middle of a record is a reader of RCU. */
+static void end_waits_for_the_last_writer(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	struct perf_buffer *rb = splice->rb;
+	struct perf_output_handle handle;
+
+	KUNIT_ASSERT_EQ(test, begin(splice, &handle, WORD), 0);
+	splice->event.state = PERF_EVENT_STATE_EXIT;
+	perf_splice_event_ended(&splice->event);
+	expect_poll(test, rb, EPOLLHUP);
+	KUNIT_EXPECT_FALSE(test, perf_splice_at_end(rb));
+	fill(splice, &handle, WORD);
+	perf_output_end(&handle);
+	wait_for_end();
+	KUNIT_EXPECT_FALSE(test, perf_splice_at_end(rb));
+	KUNIT_EXPECT_TRUE(test, drain(splice, SIZE_MAX));
+	KUNIT_EXPECT_TRUE(test, perf_splice_at_end(rb));
+}
+
+/* One that comes after the end begins anew, and one that is dead does not. */
+static void event_that_comes_ends_the_end(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	struct perf_buffer *rb = splice->rb;
+
+	event_ends(splice);
+	KUNIT_EXPECT_TRUE(test, perf_splice_at_end(rb));
+	detach_event(splice);
+	attach_event(splice);
+	KUNIT_EXPECT_TRUE(test, perf_splice_at_end(rb));
+
+	detach_event(splice);
+	splice->event.state = PERF_EVENT_STATE_INACTIVE;
+	attach_event(splice);
+	KUNIT_EXPECT_FALSE(test, perf_splice_at_end(rb));
+	expect_poll(test, rb, 0);
+
+	/* Twice within one grace period. */
+	detach_event(splice);
+	attach_event(splice);
+	detach_event(splice);
+	KUNIT_EXPECT_FALSE(test, perf_splice_at_end(rb));
+	wait_for_end();
+	KUNIT_EXPECT_TRUE(test, perf_splice_at_end(rb));
+	attach_event(splice);
+}
+
+static unsigned int nr_wakeups;
+
+static int count_wakeup(struct wait_queue_entry *entry, unsigned int mode, int flags,
+			void *key)
+{
+	nr_wakeups++;
+	return 0;
+}
+
+static void only_the_last_event_that_leaves_wakes(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	struct perf_buffer *rb = splice->rb;
+	struct wait_queue_entry entry;
+	struct perf_event *events;
+	static struct pmu pmu;
+	unsigned int i;
+
+	events = kunit_kcalloc(test, NR_PAGES, sizeof(*events), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, events);
+	for (i = 0; i < NR_PAGES; i++) {
+		events[i].pmu = &pmu;
+		events[i].state = PERF_EVENT_STATE_INACTIVE;
+		INIT_LIST_HEAD(&events[i].child_list);
+		init_waitqueue_head(&events[i].waitq);
+		refcount_inc(&rb->refcount);
+		ring_buffer_attach(&events[i], rb);
+	}
+
+	nr_wakeups = 0;
+	init_waitqueue_func_entry(&entry, count_wakeup);
+	add_wait_queue(&splice->event.waitq, &entry);
+	for (i = 0; i < NR_PAGES; i++)
+		ring_buffer_attach(&events[i], NULL);
+	KUNIT_EXPECT_EQ(test, nr_wakeups, 0);
+	event_ends(splice);
+	KUNIT_EXPECT_EQ(test, nr_wakeups, 1);
+	remove_wait_queue(&splice->event.waitq, &entry);
+	/* Their memory goes, and readers of RCU may still have it. */
+	synchronize_rcu();
 }
 
 static void loss_is_told_before_the_end(struct kunit *test)
@@ -564,12 +687,14 @@ static void loss_is_told_before_the_end(struct kunit *test)
 	unsigned int paused, i;
 
 	for (paused = 0; paused < 2; paused++) {
+		detach_event(splice);
 		splice->event.state = PERF_EVENT_STATE_INACTIVE;
+		attach_event(splice);
 		write_all(splice, WORD);
 		rb_toggle_paused(rb, paused);
 		for (i = 0; i < 3; i++)
 			KUNIT_EXPECT_EQ(test, write_record(splice, PAGE_SIZE), -ENOSPC);
-		splice->event.state = PERF_EVENT_STATE_EXIT;
+		event_ends(splice);
 		KUNIT_EXPECT_TRUE(test, drain(splice, SIZE_MAX));
 		KUNIT_EXPECT_TRUE(test, all_read(splice));
 		expect_poll(test, rb, EPOLLHUP | EPOLLIN | EPOLLRDNORM);
@@ -586,6 +711,24 @@ static void loss_is_told_before_the_end(struct kunit *test)
 		splice->read = splice->written * WORD;
 		rb_toggle_paused(rb, false);
 	}
+}
+
+/* Events of a PMU that has moved its events may be on two CPUs. */
+static void writer_on_another_cpu_is_refused(struct kunit *test)
+{
+	struct splice_test *splice = test->priv;
+	struct perf_buffer *rb = splice->rb;
+
+	write_record(splice, WORD);
+	rb->splice->moved = true;
+	rb->splice->cpu = nr_cpu_ids;
+	KUNIT_EXPECT_EQ(test, write_record(splice, WORD), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, rb->nest, 0);
+	KUNIT_EXPECT_EQ(test, local_read(&rb->head), WORD);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&splice->event.lost_samples), 1);
+	rb->splice->cpu = -1;
+	KUNIT_EXPECT_EQ(test, write_record(splice, WORD), 0);
+	KUNIT_EXPECT_TRUE(test, drain(splice, SIZE_MAX));
 }
 
 static struct kunit_case splice_cases[] = {
@@ -606,6 +749,10 @@ static struct kunit_case splice_cases[] = {
 	KUNIT_CASE(pages_outlive_the_buffer),
 	KUNIT_CASE(poll_goes_by_the_last_wakeup),
 	KUNIT_CASE(end_is_when_nobody_can_write),
+	KUNIT_CASE(end_waits_for_the_last_writer),
+	KUNIT_CASE(event_that_comes_ends_the_end),
+	KUNIT_CASE(only_the_last_event_that_leaves_wakes),
+	KUNIT_CASE(writer_on_another_cpu_is_refused),
 	KUNIT_CASE(loss_is_told_before_the_end),
 	{}
 };

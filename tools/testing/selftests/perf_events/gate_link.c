@@ -343,10 +343,23 @@ TEST_F(gate_link, same_link_twice_is_refused)
 	EXPECT_EQ(-EEXIST, gate_ioctl(self->triggers.starter, variant->cmd, self->target));
 }
 
-TEST_F(gate_link, second_trigger_for_a_role_is_refused)
+TEST_F(gate_link, role_takes_64_triggers_and_no_more)
 {
-	ASSERT_EQ(0, gate_ioctl(self->triggers.starter, variant->cmd, self->target));
-	EXPECT_EQ(-EBUSY, gate_ioctl(self->triggers.stopper, variant->cmd, self->target));
+	int trigger, i;
+
+	for (i = 0; i < GATE_MAX_TARGETS; i++) {
+		trigger = gate_open_self(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
+		ASSERT_LE(0, trigger);
+		ASSERT_EQ(0, gate_ioctl(trigger, variant->cmd, self->target));
+		ASSERT_EQ(-EEXIST, gate_ioctl(trigger, variant->cmd, self->target));
+	}
+	EXPECT_EQ(-ENOSPC, gate_ioctl(self->triggers.starter, variant->cmd, self->target));
+	/* The other role has room, and a trigger that is gone makes some. */
+	EXPECT_EQ(0, gate_ioctl(self->triggers.starter,
+				variant->cmd ^ PERF_EVENT_IOC_SET_STARTER ^
+				PERF_EVENT_IOC_SET_STOPPER, self->target));
+	ASSERT_EQ(0, close(trigger));
+	EXPECT_EQ(0, gate_ioctl(self->triggers.starter, variant->cmd, self->target));
 }
 
 TEST_F(gate_link, dropped_target_can_be_linked_again)

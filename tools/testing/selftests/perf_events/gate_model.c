@@ -130,7 +130,6 @@ static bool step_open(struct model *model, bool inherit)
 		.call		= pick(model, ARRAY_SIZE(calls)),
 		.inherit	= inherit && pick(model, 4),
 		.births		= model->births,
-		.trigger	= { NO_EVENT, NO_EVENT },
 	};
 	paused = !pick(model, 4);
 	if (!pick(model, 4))
@@ -167,10 +166,8 @@ static bool step_close(struct model *model)
 	trace(model, "close %u", nr);
 	event->used = false;
 	for (i = 0; i < MAX_EVENTS; i++) {
-		if (model->events[i].trigger[STARTER] == (int)nr)
-			model->events[i].trigger[STARTER] = NO_EVENT;
-		if (model->events[i].trigger[STOPPER] == (int)nr)
-			model->events[i].trigger[STOPPER] = NO_EVENT;
+		model->events[i].triggers[STARTER] &= ~(1U << nr);
+		model->events[i].triggers[STOPPER] &= ~(1U << nr);
 	}
 	return !close(event->fd);
 }
@@ -187,16 +184,20 @@ static bool in_same_tasks(const struct event *a, const struct event *b)
 }
 
 static bool is_specified(const struct model *model, const struct event *trigger,
-			 const struct event *target, enum role role)
+			 const struct event *target)
 {
-	int other = target->trigger[!role];
+	unsigned int all = target->triggers[STARTER] | target->triggers[STOPPER], i;
 
 	if (trigger == target || trigger->inherit != target->inherit)
 		return true;
 	if (target->period || trigger->call == target->call || !in_same_tasks(trigger, target))
 		return false;
-	return other == NO_EVENT || &model->events[other] == trigger ||
-	       model->events[other].call != trigger->call;
+	for (i = 0; i < MAX_EVENTS; i++) {
+		if (all & 1U << i && &model->events[i] != trigger &&
+		    model->events[i].call == trigger->call)
+			return false;
+	}
+	return true;
 }
 
 static int link_error(const struct event *trigger, const struct event *target,
@@ -204,9 +205,9 @@ static int link_error(const struct event *trigger, const struct event *target,
 {
 	if (trigger == target || trigger->inherit != target->inherit)
 		return -EINVAL;
-	if (target->trigger[role] != NO_EVENT)
-		return target->trigger[role] == nr ? -EEXIST : -EBUSY;
-	if (target->trigger[!role] == nr && target->nest)
+	if (target->triggers[role] & 1U << nr)
+		return -EEXIST;
+	if (target->triggers[!role] & 1U << nr && target->nest)
 		return -EINVAL;
 	return 0;
 }
@@ -218,7 +219,7 @@ static bool step_link(struct model *model)
 	enum role role = pick(model, 2);
 	int expected, error;
 
-	if (!trigger->used || !target->used || !is_specified(model, trigger, target, role))
+	if (!trigger->used || !target->used || !is_specified(model, trigger, target))
 		return true;
 	expected = link_error(trigger, target, role, nr);
 	if (role == STARTER)
@@ -236,9 +237,9 @@ static bool step_link(struct model *model)
 	    trigger->births != target->births)
 		return true;
 	if (!expected) {
-		target->trigger[role] = nr;
-		if (role == STARTER)
+		if (role == STARTER && !target->triggers[STARTER])
 			set_gates(target, false);
+		target->triggers[role] |= 1U << nr;
 	}
 	return error == expected;
 }
@@ -252,9 +253,9 @@ static bool step_drop(struct model *model)
 		return true;
 	trace(model, "drop %u as %s", nr, role ? "stopper" : "starter");
 	for (i = 0; i < MAX_EVENTS; i++) {
-		if (!model->events[i].used || model->events[i].trigger[role] != (int)nr)
+		if (!model->events[i].used || !(model->events[i].triggers[role] & 1U << nr))
 			continue;
-		model->events[i].trigger[role] = NO_EVENT;
+		model->events[i].triggers[role] &= ~(1U << nr);
 		open_if_free(&model->events[i]);
 	}
 	return !(role ? set_stopper(model->events[nr].fd, -1) :
@@ -288,8 +289,8 @@ static bool step_control(struct model *model)
 			event->in[task].count = 0;
 		return !gate_ioctl(event->fd, PERF_EVENT_IOC_RESET, 0);
 	default:
-		event->trigger[STARTER] = NO_EVENT;
-		event->trigger[STOPPER] = NO_EVENT;
+		event->triggers[STARTER] = 0;
+		event->triggers[STOPPER] = 0;
 		open_if_free(event);
 		return !clear_gate(event->fd);
 	}
@@ -325,7 +326,7 @@ static bool step_move(struct model *model)
 	return order(&model->tasks[task], 'm', cpu, 0);
 }
 
-/* A copy of each inherited event, in the state that it has in the task that is copied. */
+/* A copy of each inherited event, for a process in the state of the task that forks. */
 static bool step_birth(struct model *model)
 {
 	unsigned int from = pick_task(model), nr = pick(model, MAX_TASKS), i;
@@ -349,6 +350,9 @@ static bool step_birth(struct model *model)
 			.there = event->inherit && event->in[from].there,
 			.depth = event->in[from].depth,
 		};
+		/* A thread starts outside of the windows that triggers open. */
+		if (action == 't' && event->triggers[STARTER])
+			event->in[nr].depth = 0;
 	}
 	return true;
 }
@@ -420,7 +424,7 @@ static bool check_event(const struct model *model, unsigned int nr)
 	fprintf(stderr, "# event %u: count %+lld, openings %+lld against the model\n",
 		nr, (long long)(value.value - count), (long long)(value.gate_count - openings));
 	fprintf(stderr, "# call %u, triggers %d %d, %s %s %s\n", event->call,
-		event->trigger[STARTER], event->trigger[STOPPER],
+		event->triggers[STARTER], event->triggers[STOPPER],
 		event->inherit ? "inherited" : "alone", event->nest ? "nested" : "flat",
 		event->enabled ? "on" : "off");
 	for (task = 0; task < MAX_TASKS; task++) {

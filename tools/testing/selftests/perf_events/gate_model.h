@@ -14,7 +14,6 @@
 
 #define MAX_TASKS	6
 #define MAX_EVENTS	14
-#define NO_EVENT	-1
 #define TRACE_LINES	64
 
 static const struct {
@@ -43,7 +42,10 @@ struct instance {
 	__u64		openings;
 };
 
-/* @gone are the parts of tasks that have exited, @exited whether there are such. */
+/*
+ * @gone are the parts of tasks that have exited, @exited whether there are such. Of
+ * each role, @triggers has a bit for each event.
+ */
 struct event {
 	bool		used;
 	int		fd;
@@ -54,7 +56,7 @@ struct event {
 	bool		enabled;
 	bool		exited;
 	unsigned int	births;
-	int		trigger[2];
+	unsigned int	triggers[2];
 	struct instance	in[MAX_TASKS];
 	struct instance	gone;
 };
@@ -133,8 +135,8 @@ static inline void fire(struct model *model, unsigned int trigger, unsigned int 
 
 	for (i = 0; i < MAX_EVENTS; i++) {
 		event = &model->events[i];
-		start = event->used && event->trigger[STARTER] == (int)trigger;
-		stop = event->used && event->trigger[STOPPER] == (int)trigger;
+		start = event->used && event->triggers[STARTER] & 1U << trigger;
+		stop = event->used && event->triggers[STOPPER] & 1U << trigger;
 		if ((start || stop) && event->in[task].there)
 			move_gate(event, &event->in[task], start, stop);
 	}
@@ -172,7 +174,7 @@ static inline void set_gates(struct event *event, bool open)
 
 static inline void open_if_free(struct event *event)
 {
-	if (event->trigger[STARTER] == NO_EVENT && event->trigger[STOPPER] == NO_EVENT)
+	if (!event->triggers[STARTER] && !event->triggers[STOPPER])
 		set_gates(event, true);
 }
 

@@ -290,8 +290,8 @@ TEST_F_TIMEOUT(gate_sample, frequency_is_that_of_many_short_windows, 120)
 }
 
 /*
- * Software counts on while it is throttled: it leaves no samples, that is all. Each
- * tick adds some ms to this count at once, and is the one that ends the throttling.
+ * What is throttled is stopped until the next tick, software as well. After that it
+ * counts what is inside, and no more.
  */
 TEST_F(gate_sample, throttled_event_counts_in_the_next_window)
 {
@@ -320,7 +320,8 @@ TEST_F(gate_sample, throttled_event_counts_in_the_next_window)
 	inner = gate_read_count(reference) - inner;
 	inside = gate_read_count(target) - inside;
 	outer = gate_read_count(reference) - outer;
-	EXPECT_LE(inner - closed, inside);
+	TH_LOG("%llu of %llu", inside, inner - closed);
+	EXPECT_LT(0, inside);
 	EXPECT_LE(inside, outer);
 	close(target);
 	close(reference);

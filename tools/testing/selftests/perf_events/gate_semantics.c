@@ -49,6 +49,61 @@ TEST_F(gate, starter_closes_the_gate_it_is_given)
 	EXPECT_FALSE(is_open(&self->pages, self->target));
 }
 
+/* A function with three returns, each of which is a stopper. */
+TEST_F(gate, each_of_several_stoppers_closes)
+{
+	int second = open_tracepoint("syscalls/sys_enter_getgid");
+	int third = open_tracepoint("syscalls/sys_enter_getegid");
+
+	ASSERT_LE(0, second);
+	ASSERT_LE(0, third);
+	ASSERT_EQ(0, set_both(&self->triggers, self->target));
+	ASSERT_EQ(0, set_stopper(second, self->target));
+	ASSERT_EQ(0, set_stopper(third, self->target));
+	window_open();
+	EXPECT_TRUE(is_open(&self->pages, self->target));
+	syscall(__NR_getgid);
+	EXPECT_FALSE(is_open(&self->pages, self->target));
+	window_open();
+	syscall(__NR_getegid);
+	EXPECT_FALSE(is_open(&self->pages, self->target));
+	/* Detaching one leaves the others. */
+	ASSERT_EQ(0, set_stopper(second, -1));
+	window_open();
+	syscall(__NR_getgid);
+	EXPECT_TRUE(is_open(&self->pages, self->target));
+	syscall(__NR_getegid);
+	EXPECT_FALSE(is_open(&self->pages, self->target));
+	ASSERT_EQ(0, close(third));
+	window_open();
+	window_close();
+	EXPECT_FALSE(is_open(&self->pages, self->target));
+	EXPECT_EQ(4, gate_read(self->target).gate_count);
+	close(second);
+}
+
+TEST_F(gate, second_starter_does_not_close)
+{
+	int second = open_tracepoint("syscalls/sys_enter_getgid");
+
+	ASSERT_LE(0, second);
+	ASSERT_EQ(0, set_both(&self->triggers, self->target));
+	window_open();
+	ASSERT_EQ(0, set_starter(second, self->target));
+	EXPECT_TRUE(is_open(&self->pages, self->target));
+	window_close();
+	syscall(__NR_getgid);
+	EXPECT_TRUE(is_open(&self->pages, self->target));
+	/* It opens with the last trigger that is detached, and not before. */
+	window_close();
+	ASSERT_EQ(0, set_starter(second, -1));
+	ASSERT_EQ(0, set_starter(self->triggers.starter, -1));
+	EXPECT_FALSE(is_open(&self->pages, self->target));
+	ASSERT_EQ(0, set_stopper(self->triggers.stopper, -1));
+	EXPECT_TRUE(is_open(&self->pages, self->target));
+	close(second);
+}
+
 TEST_F(gate, starter_keeps_the_count_so_far)
 {
 	pages_touch(&self->pages, 5);

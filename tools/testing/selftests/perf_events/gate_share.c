@@ -403,7 +403,7 @@ TEST_F(gate_share, members_move_together)
 	ASSERT_EQ(0, join_gate(third, self->first));
 	for (order = 0; order < 3; order++) {
 		EXPECT_EQ(-EEXIST, set_starter(self->triggers.starter, fds[order]));
-		EXPECT_EQ(-EBUSY, set_starter(self->triggers.stopper, fds[order]));
+		EXPECT_EQ(-EEXIST, set_stopper(self->triggers.stopper, fds[order]));
 	}
 	run_windows(10, 7, 5);
 	EXPECT_EQ(70, gate_read_count(self->first));
@@ -454,7 +454,7 @@ TEST_F(gate_share, member_that_is_cleared_leaves_and_is_open)
 	EXPECT_EQ(0, join_gate(self->member, self->first));
 }
 
-TEST_F(gate_share, clearing_the_first_opens_all)
+TEST_F(gate_share, clearing_the_first_leaves_the_gate_to_the_others)
 {
 	ASSERT_EQ(0, set_both(&self->triggers, self->first));
 	ASSERT_EQ(0, join_gate(self->member, self->first));
@@ -463,10 +463,13 @@ TEST_F(gate_share, clearing_the_first_opens_all)
 	window_close();
 	call_getppid(3);
 	EXPECT_EQ(7, gate_read_count(self->first));
-	EXPECT_EQ(7, gate_read_count(self->member));
+	EXPECT_EQ(0, gate_read_count(self->member));
+	run_windows(2, 3, 1);
+	EXPECT_EQ(7 + 2 * 4, gate_read_count(self->first));
+	EXPECT_EQ(2 * 3, gate_read_count(self->member));
 	/* They are strangers again. */
 	EXPECT_EQ(0, set_starter(self->triggers.starter, self->first));
-	EXPECT_EQ(0, set_starter(self->triggers.stopper, self->member));
+	EXPECT_EQ(-EEXIST, set_starter(self->triggers.starter, self->member));
 }
 
 TEST_F(gate_share, detached_triggers_leave_all_open)
@@ -497,11 +500,12 @@ TEST_F(gate_share, gate_stays_when_the_first_is_closed)
 	run_windows(1, 3, 4);
 	EXPECT_EQ(15, gate_read_count(self->member));
 	EXPECT_EQ(3, gate_read_count(third));
-	/* It is the first now. */
 	ASSERT_EQ(0, clear_gate(self->member));
 	call_getppid(1);
 	EXPECT_EQ(16, gate_read_count(self->member));
-	EXPECT_EQ(4, gate_read_count(third));
+	EXPECT_EQ(3, gate_read_count(third));
+	run_windows(1, 3, 4);
+	EXPECT_EQ(6, gate_read_count(third));
 	self->first = open_getppid(true, false, false);
 }
 
@@ -636,13 +640,16 @@ TEST_F(gate_share, gate_without_triggers_has_the_limit_too)
 	EXPECT_EQ(0, set_both(&self->triggers, self->first));
 }
 
-TEST_F(gate_share, clearing_frees_the_rest_of_a_gate_whose_first_is_closed)
+TEST_F(gate_share, last_member_of_a_gate_without_triggers_is_free)
 {
 	int first = open_getppid(true, false, false);
 
 	ASSERT_EQ(0, join_gate(self->member, first));
-	ASSERT_EQ(0, close(first));
 	EXPECT_EQ(-EBUSY, join_gate(self->member, self->first));
+	ASSERT_EQ(0, close(first));
+	EXPECT_EQ(0, join_gate(self->member, self->first));
+	call_getppid(1);
+	EXPECT_EQ(0, gate_read_count(self->member));
 	ASSERT_EQ(0, clear_gate(self->member));
 	call_getppid(1);
 	EXPECT_EQ(1, gate_read_count(self->member));
@@ -813,10 +820,14 @@ TEST_F(gate_share_family, joining_takes_those_along_who_are_there)
 	ASSERT_TRUE(tell(&child, "gogcg"));
 	EXPECT_EQ(1, gate_read_count(self->first));
 	EXPECT_EQ(1, gate_read_count(self->member));
-	/* And links made later as well. */
+	/* And they leave one by one. */
 	ASSERT_EQ(0, clear_gate(self->first));
 	ASSERT_TRUE(tell(&child, "gg"));
 	EXPECT_EQ(3, gate_read_count(self->first));
+	EXPECT_EQ(1, gate_read_count(self->member));
+	ASSERT_EQ(0, clear_gate(self->member));
+	ASSERT_TRUE(tell(&child, "gg"));
+	EXPECT_EQ(5, gate_read_count(self->first));
 	EXPECT_EQ(3, gate_read_count(self->member));
 	puppet_end(_metadata, &child);
 }
@@ -1009,6 +1020,7 @@ TEST_F(gate_share_cpus, all_leave_events_that_have_not_run)
 	puppet_fork(_metadata, &self->child);
 	ASSERT_TRUE(tell(&self->child, "0gogcg"));
 	ASSERT_EQ(0, clear_gate(self->fds[0]));
+	ASSERT_EQ(0, clear_gate(self->fds[1]));
 	/* The child's triggers are without targets, too. */
 	ASSERT_TRUE(tell(&self->child, "gocg1gocgg"));
 	EXPECT_EQ(3, gate_read_count(self->fds[0]));
@@ -1064,6 +1076,7 @@ TEST_F(gate_share_cpus, member_that_has_not_run_is_a_trigger)
 		EXPECT_EQ(1, gate_read(fd).gate_count);
 		puppet_end(_metadata, &self->child);
 		ASSERT_EQ(0, clear_gate(self->fds[0]));
+		ASSERT_EQ(0, clear_gate(self->fds[1]));
 		ASSERT_EQ(0, join_gate(self->fds[1], self->fds[0]));
 		close(fd);
 		fd = gate_open(&attr, 0, self->cpus[1]);
@@ -1160,6 +1173,134 @@ TEST_F(gate_share_family, joining_finds_the_window_of_a_child)
 	puppet_end(_metadata, &child);
 	EXPECT_EQ(2, gate_read_count(self->first));
 	EXPECT_EQ(1, gate_read_count(self->member));
+}
+
+/* A child's event has a history of its own: each gate that it was in is over for it. */
+TEST_F(gate_share_family, member_of_a_child_goes_from_gate_to_gate)
+{
+	int third = open_getppid(true, false, true);
+	struct puppet child;
+
+	ASSERT_LE(0, third);
+	ASSERT_EQ(0, set_both(&self->triggers, third));
+	ASSERT_EQ(0, join_gate(self->first, self->member));
+	puppet_fork(_metadata, &child);
+	ASSERT_EQ(0, clear_gate(self->first));
+	ASSERT_EQ(0, join_gate(self->member, third));
+	ASSERT_TRUE(tell(&child, "gogcgogc"));
+	EXPECT_EQ(2, gate_read_count(third));
+	EXPECT_EQ(2, gate_read_count(self->member));
+	EXPECT_EQ(2, gate_read(self->member).gate_count);
+	EXPECT_EQ(4, gate_read_count(self->first));
+	puppet_end(_metadata, &child);
+	EXPECT_EQ(2, gate_read_count(self->member));
+	close(third);
+}
+
+/* Kernel memory that cannot be reclaimed, in kB. */
+static long slab_size(void)
+{
+	FILE *file = fopen("/proc/meminfo", "r");
+	char line[128];
+	long size = -1;
+
+	while (file && size < 0 && fgets(line, sizeof(line), file))
+		sscanf(line, "SUnreclaim: %ld", &size);
+	if (file)
+		fclose(file);
+	return size;
+}
+
+/* Two descriptors at a time, as any user may have them. */
+TEST_F_TIMEOUT(gate_share_family, gates_that_are_gone_take_no_memory_in_children, 600)
+{
+	struct puppet children[32];
+	long before = 0, round;
+	unsigned int i;
+	int fd;
+
+	for (i = 0; i < ARRAY_SIZE(children); i++)
+		puppet_fork(_metadata, &children[i]);
+	for (round = 0; round < 600; round++) {
+		fd = open_getppid(true, false, true);
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, join_gate(self->member, fd));
+		ASSERT_EQ(0, clear_gate(self->member));
+		ASSERT_EQ(0, close(fd));
+		if (round == 100)
+			before = slab_size();
+	}
+	/* Memory that waits for a grace period is in use, too. */
+	for (i = 0; i < 20 && slab_size() > before + 2048; i++)
+		sleep(1);
+	EXPECT_GE(before + 2048, slab_size());
+	for (i = 0; i < ARRAY_SIZE(children); i++)
+		puppet_end(_metadata, &children[i]);
+}
+
+#define NR_GRANDCHILDREN	200
+
+/* For each byte, fork a task that waits for one more byte, works, and is gone. */
+static void fork_grandchildren(int orders, int answers)
+{
+	pid_t child;
+	char byte;
+
+	while (read(orders, &byte, 1) == 1) {
+		child = fork();
+		if (!child) {
+			if (read(orders, &byte, 1) != 1)
+				_exit(1);
+			call_getppid(1);
+			run_windows(1, 1, 1);
+			_exit(0);
+		}
+		if (write(answers, "f", 1) != 1 || waitpid(child, NULL, 0) != child ||
+		    write(answers, "d", 1) != 1)
+			_exit(1);
+	}
+	_exit(0);
+}
+
+/* The fork and the ioctl run at the same time, and either of them may be first. */
+TEST_F_TIMEOUT(gate_share_family, no_grandchild_is_left_out_of_a_gate, 600)
+{
+	int orders[2], answers[2];
+	unsigned int wrong = 0;
+	__u64 before;
+	pid_t child;
+	char byte;
+	int i;
+
+	ASSERT_EQ(0, set_both(&self->triggers, self->first));
+	ASSERT_EQ(0, clear_gate(self->member));
+	ASSERT_EQ(0, pipe(orders));
+	ASSERT_EQ(0, pipe(answers));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		close(orders[1]);
+		fork_grandchildren(orders[0], answers[1]);
+	}
+	for (i = 0; i < NR_GRANDCHILDREN; i++) {
+		before = gate_read_count(self->member);
+		ASSERT_EQ(1, write(orders[1], "f", 1));
+		if (i % 4)
+			spin_ns(i % 4 * 50000);
+		ASSERT_EQ(0, join_gate(self->member, self->first));
+		ASSERT_EQ(1, read(answers[0], &byte, 1));
+		ASSERT_EQ(1, write(orders[1], "d", 1));
+		ASSERT_EQ(1, read(answers[0], &byte, 1));
+		wrong += gate_read_count(self->member) != before + 1;
+		ASSERT_EQ(0, clear_gate(self->member));
+	}
+	close(orders[1]);
+	wait_for_success(_metadata, child);
+	EXPECT_EQ(0, wrong);
+	EXPECT_EQ(NR_GRANDCHILDREN, gate_read_count(self->first));
+	close(orders[0]);
+	close(answers[0]);
+	close(answers[1]);
 }
 
 TEST_HARNESS_MAIN

@@ -31,14 +31,12 @@ enum kind {
 	NR_KINDS,
 };
 
-/* @order tells who has been in it for the longest time. */
 struct member {
 	bool		used;
 	int		fd;
 	int		cpu;
 	bool		nest;
 	int		gate;
-	unsigned int	order;
 	unsigned int	openings;
 	__u64		count;
 };
@@ -62,7 +60,6 @@ FIXTURE(gate_share_model)
 	unsigned int cpu;
 	unsigned int seed;
 	unsigned int step;
-	unsigned int orders;
 	bool idle;
 };
 
@@ -91,17 +88,6 @@ static void print_trace(const MODEL *model)
 
 	for (; step <= model->step; step++)
 		fprintf(stderr, "# step %u: %s\n", step, model->trace[step % TRACE_LINES]);
-}
-
-static bool is_first(const MODEL *model, const struct member *member)
-{
-	const struct member *other;
-
-	for (other = model->members; other < model->members + MAX_MEMBERS; other++) {
-		if (other->used && other->gate == member->gate && other->order < member->order)
-			return false;
-	}
-	return true;
 }
 
 static void forget_empty_gates(MODEL *model)
@@ -152,7 +138,6 @@ static bool step_found(MODEL *model)
 		return false;
 	*gate = (struct gate) { .used = true, .kind = kind };
 	member->gate = gate - model->gates;
-	member->order = model->orders++;
 	if (kind == OPENED_BY_SECOND)
 		return !set_starter(second, member->fd) && !set_stopper(first, member->fd);
 	if (kind == TOGGLED_BY_FIRST)
@@ -181,7 +166,6 @@ static bool step_join(MODEL *model)
 	      member->cpu, other - model->members, error, expected);
 	if (!expected) {
 		member->gate = other->gate;
-		member->order = model->orders++;
 	} else if (new) {
 		/* Nothing would open it. */
 		member->used = false;
@@ -198,25 +182,15 @@ static void leave(MODEL *model, struct member *member)
 	member->gate = -1;
 }
 
-/* That of the first is the end of the gate. */
+/* The gate ends with the last one. */
 static bool step_clear(MODEL *model)
 {
 	struct member *member = &model->members[pick(model, MAX_MEMBERS)];
-	int gate = member->gate;
-	unsigned int i;
 
-	if (!member->used || gate < 0)
+	if (!member->used || member->gate < 0)
 		return true;
-	trace(model, "%td leaves gate %d%s", member - model->members, gate,
-	      is_first(model, member) ? " and ends it" : "");
-	if (is_first(model, member)) {
-		for (i = 0; i < MAX_MEMBERS; i++) {
-			if (model->members[i].used && model->members[i].gate == gate)
-				leave(model, &model->members[i]);
-		}
-	} else {
-		leave(model, member);
-	}
+	trace(model, "%td leaves gate %d", member - model->members, member->gate);
+	leave(model, member);
 	forget_empty_gates(model);
 	return !clear_gate(member->fd);
 }

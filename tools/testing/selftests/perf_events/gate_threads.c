@@ -113,6 +113,60 @@ TEST_F(gate_threads, threads_have_windows_of_their_own)
 	EXPECT_EQ(4, gate_read(self->target).gate_count);
 }
 
+/* It is not in the functions that its creator is in, and will not return from them. */
+TEST_F(gate_threads, thread_created_in_a_window_starts_closed)
+{
+	struct puppet puppet;
+	pthread_t thread;
+
+	window_open();
+	thread = puppet_start(_metadata, &puppet);
+	ASSERT_TRUE(tell(&puppet, "ggg"));
+	EXPECT_EQ(0, gate_read_count(self->target));
+	call_getppid(2);
+	EXPECT_EQ(2, gate_read_count(self->target));
+	ASSERT_TRUE(tell(&puppet, "ogcg"));
+	EXPECT_EQ(3, gate_read_count(self->target));
+	ASSERT_TRUE(tell(&puppet, "x"));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	window_close();
+	wait_for_threads();
+	EXPECT_EQ(3, gate_read_count(self->target));
+	EXPECT_EQ(2, gate_read(self->target).gate_count);
+}
+
+/* No return would open the gate that a stopper alone will close. */
+TEST_F(gate_threads, thread_starts_open_if_nothing_opens_its_gate)
+{
+	struct puppet puppet;
+	pthread_t thread;
+
+	ASSERT_EQ(0, clear_gate(self->target));
+	ASSERT_EQ(0, set_stopper(self->triggers.stopper, self->target));
+	thread = puppet_start(_metadata, &puppet);
+	ASSERT_TRUE(tell(&puppet, "gcgx"));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	wait_for_threads();
+	EXPECT_EQ(1, gate_read_count(self->target));
+}
+
+/* A child of vfork(2) or posix_spawn(3) returns from the functions of its parent. */
+TEST_F(gate_threads, child_that_shares_memory_starts_as_its_parent_is)
+{
+	pid_t child;
+
+	window_open();
+	child = syscall(__NR_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+	ASSERT_LE(0, child);
+	if (!child) {
+		call_getppid(3);
+		_exit(0);
+	}
+	wait_for_success(_metadata, child);
+	window_close();
+	EXPECT_EQ(3, gate_read_count(self->target));
+}
+
 /* One of many threads on one CPU, which have nothing to tell them apart. */
 struct yielder {
 	pthread_t thread;

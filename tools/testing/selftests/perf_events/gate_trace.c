@@ -27,7 +27,7 @@ struct line {
 	enum what		what;
 	pid_t			pid;
 	unsigned long long	trigger;
-	unsigned long long	target;
+	unsigned long long	gate;
 	char			role[16];
 };
 
@@ -76,7 +76,7 @@ FIXTURE_TEARDOWN(gate_trace)
 	triggers_close(&self->triggers);
 }
 
-/* "      comm-123     [000] ..... 12.345: open: trigger=1 target=2" */
+/* "      comm-123     [000] ..... 12.345: open: trigger=1 gate=2" */
 static bool parse(const char *text, struct line *line)
 {
 	static const char *const names[] = {
@@ -99,8 +99,8 @@ static bool parse(const char *text, struct line *line)
 		dash--;
 	line->pid = atoi(dash + 1);
 	line->role[0] = '\0';
-	return sscanf(strstr(at, "trigger="), "trigger=%llu target=%llu role=%15s",
-		      &line->trigger, &line->target, line->role) >= 2;
+	return sscanf(strstr(at, "trigger="), "trigger=%llu gate=%llu role=%15s",
+		      &line->trigger, &line->gate, line->role) >= 2;
 }
 
 static unsigned int read_lines(struct line *lines)
@@ -134,11 +134,12 @@ TEST_F(gate_trace, links_are_told_with_their_roles)
 	EXPECT_EQ(UNLINK, self->lines[3].what);
 	EXPECT_EQ(self->starter_id, self->lines[3].trigger);
 	EXPECT_STREQ("starter", self->lines[3].role);
-	EXPECT_EQ(UNLINK, self->lines[4].what);
-	EXPECT_EQ(self->stopper_id, self->lines[4].trigger);
-	EXPECT_EQ(OPEN, self->lines[5].what);
-	EXPECT_EQ(0, self->lines[5].trigger);
-	EXPECT_EQ(self->target_id, self->lines[5].target);
+	/* The event opens as it leaves, and the gate ends with its last member. */
+	EXPECT_EQ(OPEN, self->lines[4].what);
+	EXPECT_EQ(0, self->lines[4].trigger);
+	EXPECT_EQ(self->target_id, self->lines[4].gate);
+	EXPECT_EQ(UNLINK, self->lines[5].what);
+	EXPECT_EQ(self->stopper_id, self->lines[5].trigger);
 }
 
 TEST_F(gate_trace, each_move_is_told_once)
@@ -160,7 +161,7 @@ TEST_F(gate_trace, each_move_is_told_once)
 	for (i = 0; i < self->nr; i++) {
 		EXPECT_EQ(i & 1 ? CLOSE : OPEN, self->lines[i].what);
 		EXPECT_EQ(i & 1 ? self->stopper_id : self->starter_id, self->lines[i].trigger);
-		EXPECT_EQ(self->target_id, self->lines[i].target);
+		EXPECT_EQ(self->target_id, self->lines[i].gate);
 		EXPECT_EQ(getpid(), self->lines[i].pid);
 	}
 }
@@ -197,7 +198,7 @@ TEST_F(gate_trace, child_is_told_by_the_numbers_of_its_parent)
 	wait_for_success(_metadata, child);
 	self->nr = read_lines(self->lines);
 	for (i = 0; i < self->nr; i++) {
-		EXPECT_EQ(self->target_id, self->lines[i].target);
+		EXPECT_EQ(self->target_id, self->lines[i].gate);
 		if (self->lines[i].what == OPEN) {
 			EXPECT_EQ(self->starter_id, self->lines[i].trigger);
 			EXPECT_EQ(child, self->lines[i].pid);
@@ -205,6 +206,40 @@ TEST_F(gate_trace, child_is_told_by_the_numbers_of_its_parent)
 		}
 	}
 	EXPECT_EQ(3, opened);
+}
+
+/* A gate keeps its name when the event that it began with is gone, memory and all. */
+TEST_F(gate_trace, gate_keeps_its_name_without_its_first_event)
+{
+	unsigned int i, opened = 0;
+	struct puppet child;
+	int member;
+
+	close(self->target);
+	triggers_inherit(_metadata, &self->triggers);
+	self->attr.inherit = 1;
+	self->target = gate_open(&self->attr, 0, -1);
+	ASSERT_LE(0, self->target);
+	self->target_id = event_id(self->target);
+	member = gate_open(&self->attr, 0, -1);
+	ASSERT_LE(0, member);
+	ASSERT_EQ(0, set_both(&self->triggers, self->target));
+	ASSERT_EQ(0, join_gate(member, self->target));
+	puppet_fork(_metadata, &child);
+	ASSERT_EQ(0, close(self->target));
+	/* Two grace periods, and more. */
+	usleep(200000);
+	write_text(INSTANCE "trace", "");
+	ASSERT_TRUE(tell(&child, "ogcogc"));
+	ASSERT_EQ(0, close(member));
+	self->nr = read_lines(self->lines);
+	for (i = 0; i < self->nr; i++) {
+		EXPECT_EQ(self->target_id, self->lines[i].gate);
+		opened += self->lines[i].what == OPEN;
+	}
+	EXPECT_EQ(2, opened);
+	puppet_end(_metadata, &child);
+	self->target = -1;
 }
 
 /* Nothing that watches gates by way of gates may go round in circles. */

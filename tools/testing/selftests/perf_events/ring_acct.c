@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf ring buffer selftests - who pays for the memory, and who gets it back
+ * perf ring buffer selftests - which process and user pay for the memory, and until when
  *
- * A user has an allowance, perf_event_mlock_kb for each CPU, and pays for what is
- * beyond it under RLIMIT_MEMLOCK. Each test has a user of its own, since what a
+ * A user has an allowance, perf_event_mlock_kb for each CPU. The excess is charged to the
+ * process that maps first, under RLIMIT_MEMLOCK, and moves to the user if that process
+ * unmaps while others keep the buffer. Each test has a user of its own, since what a
  * kernel loses is lost until reboot.
  */
 #define _GNU_SOURCE
@@ -357,38 +358,67 @@ TEST_F(ring_acct, moved_mapping_is_the_same_mapping)
 	EXPECT_EQ(0, vm_pin_kb());
 }
 
-/* madvise() may take away what keeps a mapping from a child. Then the child pays. */
-TEST_F(ring_acct, copy_that_a_child_gets_is_paid_by_it)
+/* A payer that has left and comes back is a process like any other. */
+TEST_F(ring_acct, payer_that_maps_again_is_not_charged_again)
 {
-	size_t size = (self->big + 1) * page_size(), left = self->big - self->allowance;
-	long want = excess_kb(self->big, self->allowance);
+	size_t excess = self->big + 1 - self->allowance;
+	struct helper helper;
+	struct ring ring;
+	int fd;
+
+	ASSERT_EQ(0, become_user(self->uid, pages_bytes(excess)));
+	fd = open_fault_event();
+	ASSERT_EQ(0, ring_map(&ring, fd, self->big));
+	if (helper_start(&helper)) {
+		if (ring_map(&ring, fd, self->big))
+			_exit(1);
+		helper_wait(&helper);
+		_exit(vm_pin_kb() ? 2 : 0);
+	}
+	ASSERT_EQ(0, helper_reached(&helper));
+	ASSERT_EQ(0, ring_unmap(&ring));
+	EXPECT_EQ(0, vm_pin_kb());
+	ASSERT_EQ(0, ring_map(&ring, fd, self->big));
+	EXPECT_EQ(0, vm_pin_kb());
+	EXPECT_EQ(-EPERM, try_map(0));
+	ASSERT_EQ(0, helper_go_on(&helper));
+	ASSERT_EQ(0, helper_end(&helper));
+	EXPECT_EQ(-EPERM, try_map(0));
+	ASSERT_EQ(0, ring_unmap(&ring));
+	EXPECT_EQ(0, vm_pin_kb());
+	EXPECT_EQ(0, try_map(self->big));
+}
+
+/* madvise() may take away what keeps a mapping from a child. The child does not pay. */
+TEST_F(ring_acct, copy_that_a_child_gets_costs_nothing)
+{
+	size_t size = (self->big + 1) * page_size();
+	size_t excess = self->big + 1 - self->allowance;
 	struct helper helper;
 	struct ring ring;
 
-	ASSERT_EQ(0, become_user(self->uid, pages_bytes(left + 1)));
+	ASSERT_EQ(0, become_user(self->uid, pages_bytes(excess)));
 	ASSERT_EQ(0, ring_map(&ring, open_fault_event(), self->big));
 	ASSERT_EQ(0, madvise(ring.page, size, MADV_DOFORK));
-	/* There is no way to refuse it, so no limit does. */
-	ASSERT_EQ(0, set_memlock(0));
 	if (helper_start(&helper)) {
-		if (vm_pin_kb() != want)
+		if (vm_pin_kb())
 			_exit(1);
 		helper_wait(&helper);
-		if (vm_pin_kb() != want || ring_head(&ring))
+		if (vm_pin_kb() || ring_head(&ring))
 			_exit(3);
 		if (munmap(ring.page, size) || vm_pin_kb())
 			_exit(4);
 		_exit(0);
 	}
 	ASSERT_EQ(0, helper_reached(&helper));
-	EXPECT_EQ(want, vm_pin_kb());
+	EXPECT_EQ(excess_kb(self->big, self->allowance), vm_pin_kb());
 	ASSERT_EQ(0, ring_unmap(&ring));
 	EXPECT_EQ(0, vm_pin_kb());
-	/* The allowance is that of the user, as long as anybody has the buffer. */
+	/* The child has the memory, so the user still pays for all of it. */
 	EXPECT_EQ(-EPERM, try_map(0));
 	ASSERT_EQ(0, helper_go_on(&helper));
 	EXPECT_EQ(0, helper_end(&helper));
-	EXPECT_EQ(0, try_map(1));
+	EXPECT_EQ(0, try_map(self->big));
 }
 
 FIXTURE(ring_shared)
@@ -510,9 +540,11 @@ static void child_of_shared(struct helper *helper, int fd, size_t big, long want
 	_exit(0);
 }
 
-/* Each of the two pays as long as it maps, and nobody afterwards. */
-TEST_F(ring_shared, each_process_pays_for_its_own)
+/* The process that maps first pays, then its user, until both have let go. */
+TEST_F(ring_shared, first_process_pays_until_the_buffer_is_gone)
 {
+	long of_child = variant->child_is_first ? self->excess_kb : 0;
+	long of_parent = self->excess_kb - of_child;
 	struct helper helper;
 	struct ring ring;
 	int fd;
@@ -522,54 +554,172 @@ TEST_F(ring_shared, each_process_pays_for_its_own)
 	if (!variant->child_is_first)
 		ASSERT_EQ(0, ring_map(&ring, fd, self->big));
 	if (helper_start(&helper))
-		child_of_shared(&helper, fd, self->big, self->excess_kb, variant->end);
+		child_of_shared(&helper, fd, self->big, of_child, variant->end);
 	ASSERT_EQ(0, helper_reached(&helper));
+	/* From here on room for the excess of one buffer. */
+	ASSERT_EQ(0, set_memlock(pages_bytes(self->big + 1 - self->allowance)));
 	if (variant->child_is_first) {
 		EXPECT_EQ(0, vm_pin_kb());
 		ASSERT_EQ(0, ring_map(&ring, fd, self->big));
 	}
-	EXPECT_EQ(self->excess_kb, vm_pin_kb());
-	/* From here on room for the excess of one buffer. */
-	ASSERT_EQ(0, set_memlock(pages_bytes(self->big + 1 - self->allowance)));
+	EXPECT_EQ(of_parent, vm_pin_kb());
 
 	if (variant->child_goes_last) {
 		ASSERT_EQ(0, ring_unmap(&ring));
 		EXPECT_EQ(0, vm_pin_kb());
-		/* The child's mapping has the allowance. */
+		/* The child's mapping has the allowance, its payer all of the limit. */
 		EXPECT_EQ(-EPERM, try_map(self->big));
+		EXPECT_EQ(variant->child_is_first ? 0 : -EPERM, try_map(0));
 	}
 	ASSERT_EQ(0, helper_go_on(&helper));
 	EXPECT_EQ(0, helper_end(&helper));
 	if (!variant->child_goes_last) {
-		EXPECT_EQ(self->excess_kb, vm_pin_kb());
-		/* The parent's mapping has the allowance and all of the limit. */
+		EXPECT_EQ(of_parent, vm_pin_kb());
+		/* The parent's mapping has the allowance, its payer all of the limit. */
 		EXPECT_EQ(-EPERM, try_map(0));
 		ASSERT_EQ(0, ring_unmap(&ring));
 	}
 	EXPECT_EQ(0, vm_pin_kb());
-	/* All of the allowance is there again. */
+	/* All of the allowance is there again, and all of the limit. */
 	EXPECT_EQ(0, try_map(self->big));
 }
 
-TEST_F(ring_acct, second_process_needs_the_limit_too)
+TEST_F(ring_acct, second_process_needs_no_limit)
 {
 	struct helper helper;
 	struct ring ring;
-	int fd, i;
+	int fd;
 
 	ASSERT_EQ(0, become_user(self->uid, pages_bytes(self->big)));
 	fd = open_fault_event();
 	ASSERT_EQ(0, ring_map(&ring, fd, self->big));
-	for (i = 0; i < 2; i++) {
-		if (helper_start(&helper)) {
-			set_memlock(i ? pages_bytes(self->big) : 0);
-			_exit(-ring_map(&ring, fd, self->big));
-		}
-		EXPECT_EQ(i ? 0 : EPERM, helper_end(&helper));
+	if (helper_start(&helper)) {
+		if (set_memlock(0))
+			_exit(255);
+		_exit(ring_map(&ring, fd, self->big) ? 1 : !!vm_pin_kb());
 	}
+	EXPECT_EQ(0, helper_end(&helper));
 	EXPECT_EQ(excess_kb(self->big, self->allowance), vm_pin_kb());
 	ASSERT_EQ(0, ring_unmap(&ring));
 	EXPECT_EQ(0, vm_pin_kb());
+}
+
+#define NR_PASSED	40
+
+/*
+ * A profiler with privileges opens events and maps their buffers, and passes the
+ * descriptors to the program that it observes, which has next to no limit
+ * (async-profiler's --fdtransfer). The profiler may end first.
+ */
+static void map_passed(struct __test_metadata *_metadata, FIXTURE_DATA(ring_acct) * self,
+		       uid_t profilers_uid)
+{
+	const size_t limit = 64 << 10;
+	struct helper profiler, program;
+	struct ring rings[NR_PASSED];
+	int fds[NR_PASSED], i;
+
+	/* Not enough for all of them. */
+	ASSERT_EQ(0, write_number(MLOCK_KB, pages_kb(16)));
+	for (i = 0; i < NR_PASSED; i++) {
+		fds[i] = open_fault_event();
+		ASSERT_LE(0, fds[i]);
+	}
+	if (helper_start(&profiler)) {
+		if (profilers_uid && become_user_with(profilers_uid, 1ULL << CAP_IPC_LOCK))
+			_exit(1);
+		for (i = 0; i < NR_PASSED; i++) {
+			if (ring_map(&rings[i], fds[i], 8))
+				_exit(2);
+		}
+		helper_wait(&profiler);
+		_exit(0);
+	}
+	ASSERT_EQ(0, helper_reached(&profiler));
+	if (helper_start(&program)) {
+		if (become_user(self->uid, limit))
+			_exit(1);
+		for (i = 0; i < NR_PASSED; i++) {
+			if (ring_map(&rings[i], fds[i], 8))
+				_exit(10 + i);
+		}
+		if (vm_pin_kb())
+			_exit(2);
+		helper_wait(&program);
+		if (vm_pin_kb())
+			_exit(3);
+		/* What the profiler has left behind leaves the limit alone. */
+		if (try_map(0) || try_map(256) != -EPERM)
+			_exit(4);
+		_exit(0);
+	}
+	EXPECT_EQ(0, helper_reached(&program));
+	ASSERT_EQ(0, helper_go_on(&profiler));
+	EXPECT_EQ(0, helper_end(&profiler));
+	helper_go_on(&program);
+	EXPECT_EQ(0, helper_end(&program)) {
+		TH_LOG("10 and more: the mapping that has failed, from 0 on");
+	}
+}
+
+TEST_F(ring_acct, buffers_of_a_privileged_helper_are_mapped_without_a_limit)
+{
+	signal(SIGPIPE, SIG_IGN);
+	map_passed(_metadata, self, 0);
+}
+
+/* In a container without a user namespace, both may be root for the kernel. */
+TEST_F(ring_acct, privileged_helper_of_the_same_user_leaves_the_limit_alone)
+{
+	signal(SIGPIPE, SIG_IGN);
+	map_passed(_metadata, self, self->uid);
+}
+
+/* One user's buffer, which another user maps and keeps. */
+TEST_F(ring_acct, second_user_pays_nothing)
+{
+	size_t excess = self->big + 1 - self->allowance;
+	uid_t second_uid = self->uid + 100000;
+	struct helper first, second;
+	struct ring ring;
+	int fd, i;
+
+	fd = open_fault_event();
+	ASSERT_LE(0, fd);
+	if (helper_start(&first)) {
+		if (become_user(self->uid, pages_bytes(excess)) ||
+		    ring_map(&ring, fd, self->big) ||
+		    vm_pin_kb() != excess_kb(self->big, self->allowance))
+			_exit(1);
+		helper_wait(&first);
+		_exit(0);
+	}
+	ASSERT_EQ(0, helper_reached(&first));
+	if (helper_start(&second)) {
+		if (become_user(second_uid, 0) || ring_map(&ring, fd, self->big) || vm_pin_kb())
+			_exit(1);
+		helper_wait(&second);
+		/* The allowance of this user is untouched. */
+		if (try_map(self->big / 4) || try_map(self->big) != -EPERM)
+			_exit(2);
+		_exit(vm_pin_kb() ? 3 : 0);
+	}
+	ASSERT_EQ(0, helper_reached(&second));
+	ASSERT_EQ(0, helper_go_on(&first));
+	EXPECT_EQ(0, helper_end(&first));
+	/* The first user pays until the second one lets go. */
+	for (i = 0; i < 2; i++) {
+		if (helper_start(&first)) {
+			if (become_user(self->uid, pages_bytes(excess)))
+				_exit(1);
+			_exit(-(i ? try_map(self->big) : try_map(0)));
+		}
+		EXPECT_EQ(i ? 0 : EPERM, helper_end(&first));
+		if (!i) {
+			ASSERT_EQ(0, helper_go_on(&second));
+			EXPECT_EQ(0, helper_end(&second));
+		}
+	}
 }
 
 /*
@@ -603,32 +753,71 @@ TEST_F(ring_acct, limit_holds_after_hand_overs)
 	EXPECT_EQ(-EPERM, try_map(4 * self->big));
 }
 
-/* A helper for each buffer, which is charged for it and goes away. */
+/* A helper for each buffer, which is charged for it, passes it on, and goes away. */
 TEST_F(ring_acct, limit_holds_for_buffers_of_helpers_that_are_gone)
 {
+	struct ring rings[4];
 	int fd, i, nr = 0, ret = 0;
 	struct helper helper;
-	struct ring ring;
 
 	/* Enough for the first one. */
 	ASSERT_EQ(0, become_user(self->uid, pages_bytes(self->big)));
 	for (i = 0; i < 4 && !ret; i++) {
 		fd = open_fault_event();
 		if (helper_start(&helper)) {
-			if (ring_map(&ring, fd, self->big / 2))
-				_exit(1);
+			ret = ring_map(&rings[i], fd, self->big / 2);
 			helper_wait(&helper);
-			_exit(0);
+			_exit(-ret);
 		}
 		ASSERT_EQ(0, helper_reached(&helper));
-		ret = ring_map(&ring, fd, self->big / 2);
+		ret = ring_map(&rings[i], fd, self->big / 2);
 		nr += !ret;
 		ASSERT_EQ(0, helper_go_on(&helper));
-		ASSERT_EQ(0, helper_end(&helper));
+		ret = helper_end(&helper);
 	}
-	EXPECT_EQ(-EPERM, ret);
+	EXPECT_EQ(EPERM, ret);
 	EXPECT_GE(3, nr);
+	EXPECT_LE(2, nr);
 	EXPECT_GE(pages_kb(self->big), vm_pin_kb());
+	for (i = 0; i < nr; i++)
+		ASSERT_EQ(0, ring_unmap(&rings[i]));
+	EXPECT_EQ(0, vm_pin_kb());
+	EXPECT_EQ(0, try_map(self->big));
+}
+
+static int map_and_unmap(int fd, size_t nr, unsigned int rounds)
+{
+	struct ring ring;
+
+	while (rounds--) {
+		if (ring_map(&ring, fd, nr) || ring_unmap(&ring) || vm_pin_kb())
+			return 1;
+	}
+	return 0;
+}
+
+/* Each of them becomes the payer again and again, and hands over in the middle of it. */
+TEST_F_TIMEOUT(ring_acct, processes_that_race_leave_nothing_charged, 300)
+{
+	int fd, status, i;
+	pid_t pids[4];
+
+	/* Buffers on their way out are charged, too. */
+	ASSERT_EQ(0, become_user(self->uid, pages_bytes(6 * self->big)));
+	fd = open_fault_event();
+	for (i = 0; i < 4; i++) {
+		pids[i] = fork();
+		ASSERT_LE(0, pids[i]);
+		if (!pids[i])
+			_exit(map_and_unmap(fd, self->big, 300));
+	}
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(pids[i], waitpid(pids[i], &status, 0));
+		EXPECT_EQ(0, status);
+	}
+	EXPECT_EQ(0, vm_pin_kb());
+	ASSERT_EQ(0, set_memlock(pages_bytes(self->big + 1 - self->allowance)));
+	EXPECT_EQ(0, try_map(self->big));
 }
 
 TEST_F(ring_acct, exec_ends_what_was_charged)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf ring buffer selftests - who pays for an AUX area, how large and where it may be
+ * perf ring buffer selftests - which process pays for an AUX area, how large and where it
+ * may be
  */
 #define _GNU_SOURCE
 
@@ -75,32 +76,111 @@ TEST_F(ring_aux_acct, area_keeps_the_charge_of_the_data)
 	EXPECT_EQ(0, vm_pin_kb());
 }
 
-TEST_F(ring_aux_acct, second_process_pays_for_both)
+/* Only the area, read-only, of @nr pages */
+static void *map_area(int fd, size_t nr)
 {
-	int status;
-	pid_t pid;
+	return mmap(NULL, nr * page_size(), PROT_READ, MAP_SHARED, fd,
+		    (1 + DATA_PAGES) * page_size());
+}
 
+/* A child in lockstep, which maps the area only. It pays for nothing. */
+static void child_of_area(int fd, int ready, int go)
+{
+	void *area;
+	char c;
+
+	if (set_memlock(0))
+		_exit(1);
+	area = map_area(fd, AUX_PAGES);
+	if (area == MAP_FAILED || vm_pin_kb())
+		_exit(2);
+	if (write(ready, "r", 1) != 1 || read(go, &c, 1) < 0)
+		_exit(3);
+	if (vm_pin_kb() || munmap(area, AUX_PAGES * page_size()) || vm_pin_kb())
+		_exit(4);
+	_exit(0);
+}
+
+TEST_F(ring_aux_acct, second_process_pays_for_neither)
+{
+	int status, ready[2], go[2], other;
+	struct aux_area area;
+	struct ring ring;
+	pid_t pid;
+	char c;
+
+	other = event_open_on(&self->attr, -1, 0);
+	ASSERT_LE(0, other);
 	ASSERT_EQ(0, become_user(AUX_UID + getpid(), (self->data_kb + self->aux_kb) * 1024));
 	ASSERT_EQ(0, ring_map(&self->ring, self->fd, DATA_PAGES));
 	ASSERT_EQ(0, aux_map(&self->area, &self->ring, self->fd, AUX_PAGES, PROT_RW));
+	ASSERT_EQ(0, pipe(ready));
+	ASSERT_EQ(0, pipe(go));
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		size_t offset = (1 + DATA_PAGES) * page_size(), size = AUX_PAGES * page_size();
-		void *area = mmap(NULL, size, PROT_READ, MAP_SHARED, self->fd, offset);
-
-		if (area == MAP_FAILED || vm_pin_kb() != self->data_kb + self->aux_kb)
-			_exit(1);
-		munmap(area, size);
-		if (vm_pin_kb())
-			_exit(2);
-		set_memlock(self->aux_kb * 1024);
-		area = mmap(NULL, size, PROT_READ, MAP_SHARED, self->fd, offset);
-		_exit(area == MAP_FAILED && errno == EPERM && !vm_pin_kb() ? 0 : 3);
+		close(go[1]);
+		child_of_area(self->fd, ready[1], go[0]);
 	}
+	close(ready[1]);
+	ASSERT_EQ(1, read(ready[0], &c, 1));
+	EXPECT_EQ(self->data_kb + self->aux_kb, vm_pin_kb());
+
+	/* The area is in use by the child, so the user goes on paying for both. */
+	ASSERT_EQ(0, aux_unmap(&self->area));
+	EXPECT_EQ(self->data_kb, vm_pin_kb());
+	ASSERT_EQ(0, ring_unmap(&self->ring));
+	EXPECT_EQ(0, vm_pin_kb());
+	EXPECT_EQ(-EPERM, ring_map(&ring, other, 0));
+
+	close(go[1]);
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
+	ASSERT_EQ(0, ring_map(&ring, other, DATA_PAGES));
+	EXPECT_EQ(0, aux_map(&area, &ring, other, AUX_PAGES, PROT_RW));
 	EXPECT_EQ(self->data_kb + self->aux_kb, vm_pin_kb());
+}
+
+/* A helper for each area, which is charged for it, passes it on, and exits. */
+TEST_F(ring_aux_acct, limit_holds_for_areas_of_helpers_that_are_gone)
+{
+	int fds[4], status, nr = 0, ready[2], go[2];
+	size_t i;
+	pid_t pid;
+	char c;
+
+	for (i = 0; i < ARRAY_SIZE(fds); i++) {
+		fds[i] = event_open_on(&self->attr, -1, 0);
+		ASSERT_LE(0, fds[i]);
+	}
+	/* Enough for two. */
+	ASSERT_EQ(0, become_user(AUX_UID + getpid(), 2 * (self->data_kb + self->aux_kb) * 1024));
+	for (i = 0; i < ARRAY_SIZE(fds); i++) {
+		ASSERT_EQ(0, pipe(ready));
+		ASSERT_EQ(0, pipe(go));
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid) {
+			close(go[1]);
+			if (ring_map(&self->ring, fds[i], DATA_PAGES) ||
+			    aux_map(&self->area, &self->ring, fds[i], AUX_PAGES, PROT_RW))
+				_exit(errno);
+			if (write(ready[1], "r", 1) != 1 || read(go[0], &c, 1) < 0)
+				_exit(255);
+			_exit(0);
+		}
+		close(ready[1]);
+		close(go[0]);
+		if (read(ready[0], &c, 1) == 1 && map_area(fds[i], AUX_PAGES) != MAP_FAILED)
+			nr++;
+		close(go[1]);
+		close(ready[0]);
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		ASSERT_TRUE(WIFEXITED(status));
+		EXPECT_EQ(i < 2 ? 0 : EPERM, WEXITSTATUS(status));
+	}
+	EXPECT_EQ(2, nr);
+	EXPECT_EQ(0, vm_pin_kb());
 }
 
 /* The area of one user in the buffer of another one. */

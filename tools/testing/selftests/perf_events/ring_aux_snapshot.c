@@ -182,6 +182,32 @@ TEST_F(ring_snapshot, event_can_be_left_disabled)
 	EXPECT_EQ(128, self->snap.head);
 }
 
+#define KEEPS_TRANSACTION	0x10
+
+/* A driver that ends its output when the event leaves the PMU, and not before. */
+TEST_F(ring_snapshot, event_whose_output_does_not_end_is_refused)
+{
+	struct ring ring;
+	int fd;
+
+	self->attr.config2 = KEEPS_TRANSACTION;
+	fd = event_open_on(&self->attr, -1, 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ring_map(&ring, fd, DATA_PAGES));
+	ASSERT_EQ(0, aux_map(&self->area, &ring, fd, AUX_PAGES, PROT_READ));
+	ASSERT_EQ(0, event_enable(fd));
+	ASSERT_EQ(0, aux_tick(800));
+	EXPECT_EQ(-EOPNOTSUPP, snapshot(fd, &self->snap, 0));
+	/* It goes on. */
+	ASSERT_EQ(0, aux_tick(64));
+	EXPECT_EQ(0, snapshot(fd, &self->snap, PERF_AUX_SNAPSHOT_DISABLE));
+	EXPECT_EQ(864, self->snap.head);
+	EXPECT_EQ(864, aux_head(&ring));
+	EXPECT_EQ(0, snapshot(fd, &self->snap, 0));
+	EXPECT_EQ(864, self->snap.head);
+	close(fd);
+}
+
 TEST_F(ring_snapshot, disabled_event_stays_disabled)
 {
 	ASSERT_EQ(0, snapshot(self->fd, &self->snap, 0));

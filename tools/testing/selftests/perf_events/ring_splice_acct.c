@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf ring buffer selftests - who pays for a buffer that no process maps
+ * perf ring buffer selftests - the charge for a buffer that no process maps
  *
- * The user does: the allowance first, and what is beyond it under RLIMIT_MEMLOCK, in
- * whatever process the file is. Each test has a user of its own, since what a kernel
- * loses is lost until reboot.
+ * The user pays: the allowance first, then the excess under RLIMIT_MEMLOCK, whichever
+ * process has the file. Each test has a user of its own, since what a kernel loses is
+ * lost until reboot.
  */
 #define _GNU_SOURCE
 
@@ -141,6 +141,50 @@ TEST_F(ring_splice_acct, limit_is_exact)
 	EXPECT_EQ(0, try_buffer(32));
 	ASSERT_EQ(0, set_memlock(0));
 	EXPECT_EQ(-EPERM, try_buffer(1));
+}
+
+/* One limit for the buffers of files and for those that are mapped, in either order. */
+TEST_F(ring_splice_acct, mapped_buffers_have_the_same_limit)
+{
+	struct perf_event_attr attr = fault_attr();
+	size_t beyond = charged_pages(64);
+	int i, fd, mapped, nr = self->allowance / charged_pages(8);
+	struct ring ring;
+
+	ASSERT_EQ(0, become_user(self->uid, pages_bytes(beyond)));
+	for (i = 0; i < nr; i++)
+		ASSERT_LE(0, open_buffer(8));
+	mapped = event_open(&attr);
+	ASSERT_LE(0, mapped);
+	fd = open_buffer(64);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-EPERM, ring_map(&ring, mapped, 0));
+	close(fd);
+	ASSERT_EQ(0, try_buffer_later(64));
+	ASSERT_EQ(0, ring_map(&ring, mapped, 0));
+	EXPECT_EQ(-EPERM, try_buffer(64));
+	ASSERT_EQ(0, ring_unmap(&ring));
+	EXPECT_EQ(0, try_buffer(64));
+	EXPECT_EQ(0, vm_pin_kb());
+}
+
+/* A privileged process is not limited, and takes nothing of the limit of others. */
+TEST_F(ring_splice_acct, buffer_of_a_privileged_process_leaves_the_limit_alone)
+{
+	int i, nr = self->allowance / charged_pages(8);
+	size_t beyond = charged_pages(8);
+
+	/* The user, who may have root's privileges back. */
+	ASSERT_EQ(0, set_memlock(pages_bytes(beyond)));
+	ASSERT_EQ(0, setresuid(self->uid, self->uid, 0));
+	for (i = 0; i < nr; i++)
+		ASSERT_LE(0, open_buffer(8));
+	EXPECT_EQ(-EPERM, open_buffer(1024));
+	ASSERT_EQ(0, setresuid(-1, 0, -1));
+	ASSERT_LE(0, open_buffer(1024));
+	ASSERT_EQ(0, setresuid(-1, self->uid, -1));
+	EXPECT_EQ(0, try_buffer(8));
+	EXPECT_EQ(-EPERM, try_buffer(16));
 }
 
 TEST_F(ring_splice_acct, privilege_lifts_the_limit)

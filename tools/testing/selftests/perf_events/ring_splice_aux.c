@@ -93,6 +93,26 @@ TEST_F(ring_splice_aux, stretches_are_told_in_the_stream)
 	EXPECT_EQ(self->stream.len, at);
 }
 
+/* Output is paused: no record tells of the data, which waits in the area. */
+TEST_F(ring_splice_aux, data_without_a_record_is_told)
+{
+	ASSERT_EQ(0, map_area(&self->area, &self->ring, self->fd, PROT_READ | PROT_WRITE));
+	ASSERT_EQ(0, event_ioctl(self->fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1));
+	ASSERT_EQ(0, event_enable(self->fd));
+	ASSERT_EQ(0, aux_tick(page_size()));
+	ASSERT_EQ(0, event_disable(self->fd));
+	EXPECT_EQ(0, poll_now(self->fd));
+
+	ASSERT_EQ(0, event_enable(self->fd));
+	ASSERT_EQ(0, aux_tick(AUX_PAGES * page_size() / 2));
+	ASSERT_EQ(0, event_disable(self->fd));
+	EXPECT_EQ(POLLIN, poll_now(self->fd));
+	EXPECT_EQ(POLLIN, poll_now(self->fd));
+	EXPECT_EQ(-EAGAIN, ring_splice(self->fd, self->pipes[1], MIB));
+	aux_set_tail(&self->ring, aux_head(&self->ring));
+	EXPECT_EQ(0, poll_now(self->fd));
+}
+
 TEST_F(ring_splice_aux, area_and_user_page_may_go_in_either_order)
 {
 	struct ring ring;

@@ -294,6 +294,26 @@ TEST_F(ring_splice_wait, pipe_may_fill_meanwhile)
 	free(page);
 }
 
+/* The length is cut to the room that there is when the call can go on. */
+TEST_F(ring_splice_wait, room_that_comes_meanwhile_counts)
+{
+	unsigned int nr = sample_beyond(NR_PAGES * page_size() / 2);
+	char *page = malloc(page_size());
+	struct waiter waiter;
+	int pipes[2], i;
+
+	ASSERT_EQ(0, pipe_open(pipes, 16 * page_size()));
+	for (i = 0; i < 15; i++)
+		ASSERT_EQ(page_size(), write(pipes[1], page, page_size()));
+	ASSERT_EQ(0, waiter_start(&waiter, self->fd, pipes[1]));
+	for (i = 0; i < 15; i++)
+		ASSERT_EQ(page_size(), read(pipes[0], page, page_size()));
+	record_faults(self->fd, nr);
+	EXPECT_EQ(nr * SAMPLE_SIZE, waiter_end(&waiter));
+	pipe_close(pipes);
+	free(page);
+}
+
 /* A child that faults @faults times when told to, and ends when told to. */
 struct child {
 	pid_t	pid;

@@ -122,6 +122,40 @@ page_gain(const struct perf_event_mmap_page *page, __u64 times)
 	return page_read(page) - before;
 }
 
+/*
+ * An overflow in the kernel may interrupt the very reading of the counter. What the
+ * page says afterwards is never less than what read(2) has returned before.
+ */
+TEST_F_TIMEOUT(x86_pmu_rdpmc, page_keeps_up_with_read_beside_overflows, 110)
+{
+	struct perf_event_attr attr = instructions_attr();
+	unsigned int i, behind = 0;
+	__u64 before, now, most = 0;
+	int fd;
+
+	attr.exclude_kernel = 0;
+	attr.sample_period = 4999;
+	fd = pmu_open(&attr, -1);
+	ASSERT_LE(0, fd);
+	munmap(self->page, sysconf(_SC_PAGESIZE));
+	self->page = page_map(fd, 0);
+	ASSERT_NE(MAP_FAILED, self->page);
+	ASSERT_EQ(0, pmu_enable(fd));
+	for (i = 0; i < 60000; i++) {
+		before = pmu_read(fd);
+		now = page_read(self->page);
+		if (now < before) {
+			behind++;
+			most = before - now > most ? before - now : most;
+		}
+		work_loop(1 + i % 89);
+	}
+	EXPECT_EQ(0, behind) {
+		TH_LOG("behind by up to %llu", most);
+	}
+	close(fd);
+}
+
 TEST_F(x86_pmu_rdpmc, page_counts_each_instruction)
 {
 	unsigned int i, nr_exact = 0, wrong = 0;

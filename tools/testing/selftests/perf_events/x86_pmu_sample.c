@@ -314,6 +314,28 @@ TEST_F(x86_pmu_sample, refresh_stops_the_group_at_the_same_instruction)
 	close(sibling);
 }
 
+/* The member that samples too often stands until the next tick, and so do the others. */
+TEST_F(x86_pmu_sample, throttled_group_counts_the_same_work)
+{
+	struct perf_event_attr attr = pmu_attr(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
+	int leader;
+
+	ASSERT_TRUE(write_file(time_limit, "25"));
+	ASSERT_TRUE(write_file(rate_limit, "1000"));
+	leader = pmu_open(&attr, -1);
+	ASSERT_LE(0, leader);
+	self->attr.sample_period = 1000;
+	self->attr.disabled = 0;
+	self->fd = pmu_open(&self->attr, leader);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, pmu_enable(leader));
+	work_loop(5000000);
+	ASSERT_EQ(0, pmu_disable(leader));
+	EXPECT_EQ(pmu_read(leader), pmu_read(self->fd));
+	EXPECT_GT(2 * 5000000, pmu_read(self->fd));
+	close(leader);
+}
+
 TEST_F(x86_pmu_sample, refresh_starts_again_where_it_stopped)
 {
 	__u64 count;

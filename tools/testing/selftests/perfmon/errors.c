@@ -416,7 +416,7 @@ TEST_F(knob, vector_is_limited_whatever_its_length)
 	close(fd);
 }
 
-TEST_F(knob, buffers_of_all_have_a_limit)
+TEST_F(knob, buffers_of_a_user_have_a_limit)
 {
 	struct pfm_dfl_smpl_arg arg = { .buf_size = 65536 };
 	struct pfarg_ctx ctx = { };

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 
+#include <dirent.h>
 #include <linux/io_uring.h>
 
 #include "../kselftest_harness.h"
@@ -972,6 +973,63 @@ TEST(completion_of_the_target_does_not_end_its_wait)
 	ASSERT_EQ((ssize_t)sizeof(msg), read(fd, &msg, sizeof(msg)));
 	child_kill(pid);
 	close(fd);
+}
+
+static void child_polls_ring(struct shared *shared)
+{
+	struct io_uring_params params = { .flags = IORING_SETUP_SQPOLL };
+
+	shared->go = syscall(__NR_io_uring_setup, 4, &params);
+	shared->done = 1;
+	for (;;)
+		pause();
+}
+
+/* A thread of the process other than its first one */
+static int other_thread(pid_t pid)
+{
+	struct dirent *entry;
+	char path[64];
+	int tid = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		if (atoi(entry->d_name) && atoi(entry->d_name) != pid)
+			tid = atoi(entry->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	return tid;
+}
+
+/* It never comes back to user mode, where it could wait. */
+TEST(thread_of_io_uring_cannot_be_blocked)
+{
+	int counting = pfm_open(PFM_FL_REMOTE), blocking, tid;
+	struct shared *shared = shared_map();
+	pid_t pid;
+
+	ASSERT_NE(MAP_FAILED, shared);
+	ASSERT_LE(0, counting);
+	blocking = pfm_open(PFM_FL_NOTIFY_BLOCK | PFM_FL_REMOTE);
+	ASSERT_LE(0, blocking);
+	pid = child_run(child_polls_ring, shared);
+	while (!shared->done)
+		usleep(1000);
+	tid = other_thread(pid);
+	if ((int)shared->go < 0 || !tid) {
+		child_kill(pid);
+		SKIP(return, "no io_uring");
+	}
+	EXPECT_EQ(-EPERM, pfm_load_tid(blocking, tid, 0));
+	EXPECT_EQ(0, pfm_load_tid(counting, tid, 0));
+	EXPECT_EQ(0, pfm_unload(counting));
+	EXPECT_EQ(0, pfm_load_tid(blocking, pid, 0));
+	child_kill(pid);
+	close(counting);
+	close(blocking);
 }
 
 TEST(restart_of_another_thread_is_done_when_it_returns)

@@ -370,6 +370,19 @@ static inline void burn(__u64 ns)
 	}
 }
 
+/* Turns of a loop in so many ns, interrupts and all that included */
+static inline __u64 loops_in(__u64 ns)
+{
+	__u64 end = now_ns(CLOCK_MONOTONIC) + ns, n = 0;
+	volatile int i;
+
+	for (; now_ns(CLOCK_MONOTONIC) < end; n++) {
+		for (i = 0; i < 100; i++)
+			;
+	}
+	return n;
+}
+
 static inline int read_file(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY), n;

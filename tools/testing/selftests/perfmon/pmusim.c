@@ -529,19 +529,6 @@ TEST_F(sim, periods_too_short_to_handle_leave_the_cpu_to_the_program)
 	EXPECT_EQ(0, pfm_stop(self->fd));
 }
 
-/* Turns of a loop in so many ns, interrupts and all that included */
-static __u64 loops_in(__u64 ns)
-{
-	__u64 end = now_ns(CLOCK_MONOTONIC) + ns, n = 0;
-	volatile int i;
-
-	for (; now_ns(CLOCK_MONOTONIC) < end; n++) {
-		for (i = 0; i < 100; i++)
-			;
-	}
-	return n;
-}
-
 /*
  * Interrupts and handlers are not what perfmon bounds, and on an emulator that has to
  * share its CPU they take most of the time, the more so with a kernel for debugging. A

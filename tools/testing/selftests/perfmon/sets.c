@@ -725,6 +725,52 @@ TEST(set_created_again_begins_anew)
 	close(fd);
 }
 
+/* The shortest timeout that there can be */
+FIXTURE(shortest)
+{
+	char timeout[32];
+};
+
+#define MIN_TIMEOUT	"/sys/kernel/perfmon/min_timeout_ns"
+
+FIXTURE_SETUP(shortest)
+{
+	ASSERT_EQ(0, read_file(MIN_TIMEOUT, self->timeout, sizeof(self->timeout)));
+	ASSERT_EQ(0, write_file(MIN_TIMEOUT, "10000"));
+}
+
+FIXTURE_TEARDOWN(shortest)
+{
+	write_file(MIN_TIMEOUT, self->timeout);
+}
+
+/* Switching takes the longer the more events the sets have. */
+TEST_F_TIMEOUT(shortest, timeouts_of_sets_with_many_events_leave_the_cpu_to_the_program, 60)
+{
+	__u64 with = 0, without = 0, sum, runs[9];
+	int fd = pfm_open(0), set, sw, i;
+
+	ASSERT_LE(0, fd);
+	for (set = 0; set < 9; set++) {
+		ASSERT_EQ(0, timed_set(fd, set, 10000));
+		for (sw = 0; sw < PERF_COUNT_SW_BPF_OUTPUT; sw++)
+			ASSERT_EQ(0, pfm_set_pmd(fd, set, PFM_SW_BASE + sw, 0));
+	}
+	ASSERT_EQ(0, pfm_load_self(fd));
+	/* By turns, as the machine may be busy with others for a while. */
+	for (i = 0; i < 20; i++) {
+		ASSERT_EQ(0, pfm_start(fd, NULL));
+		with += loops_in(20 * NSEC_PER_MSEC);
+		ASSERT_EQ(0, pfm_stop(fd));
+		without += loops_in(20 * NSEC_PER_MSEC);
+	}
+	sum = sum_durations(fd, 9, runs);
+	TH_LOG("%llu turns beside %llu, %llu runs of a set, %llu ns", with, without, runs[8], sum);
+	EXPECT_LT(without / 3, with);
+	EXPECT_LE(10, runs[8]);
+	close(fd);
+}
+
 /* One sample for each tick of the timer */
 FIXTURE(slow)
 {

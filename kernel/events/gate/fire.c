@@ -1,0 +1,554 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Performance event gates: a trigger fires, and the members that run follow.
+ *
+ *                     starter fires (or detach, CLEAR_GATE)
+ *             CLOSED ---------------------------------------> OPEN
+ *               ^                                              |
+ *               `----------------------------------------------'
+ *                     stopper fires (or a starter is attached)
+ *
+ * A gate has two states in each context. perf_gate_state::depth is the one that
+ * its triggers ask for. It changes atomically in the context of the trigger,
+ * whatever the members are doing, so no transition is lost, and overflows of a
+ * member whose gate has depth 0 are dropped. perf_gate_account::split is the
+ * state in force for counting. Moving it takes the event's count and running
+ * time at that instant and nothing else: the event stays on its PMU, so gating
+ * is exact on any PMU that can be read, and does not depend on what pmu::stop()
+ * does or how long it takes.
+ *
+ * Contexts:  A trigger fires wherever its event does, NMI included. It runs on
+ *            the CPU of its context, or perf_tp_event() delivers it to another
+ *            task with perf_event_context::lock held. In the first case all
+ *            active members of the gate are on this CPU, too. The firing settles
+ *            a member at once if the count is at hand or the PMU can be read
+ *            here, otherwise by irq_work on the CPU of the member. A member that
+ *            does not run is not active: neither its count nor its running time
+ *            moves, and __perf_gate_pmu_add() settles it before it runs again.
+ * Lifetime:  Links, states, gates and accounts are freed after an RCU grace
+ *            period, and a firing is an RCU reader.
+ * Locking:   A firing takes no lock. It walks the links of its trigger, at most
+ *            PERF_GATE_MAX, and the active members of their gates, at most
+ *            PERF_GATE_MAX together.
+ */
+
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <linux/rculist.h>
+
+#include "gate.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/perf_gate.h>
+
+/* The number of nested sections of this CPU that have events in motion. */
+DEFINE_PER_CPU(unsigned int, perf_gate_deferring);
+
+/*
+ * Move the account to the state @open, inside of perf_gate_defer_begin(). A firing that
+ * interrupts this and asks for another state queues irq_work.
+ */
+static __always_inline void
+perf_gate_move(struct perf_gate_account *account, struct perf_event *event, u64 time,
+	       bool open)
+{
+	struct perf_gate_split split;
+
+	if (account->split[0].open == open)
+		return;
+
+	split = perf_gate_flip(&account->split[0], local64_read(&event->count),
+			       perf_gate_running(event, time));
+	/* It already equals @open; the assignment tells the compiler so. */
+	split.open = open;
+	perf_gate_publish(account, split);
+}
+
+/*
+ * Let the account follow the depth. @time is perf_event_ctx_time(); with @read, the PMU
+ * has the count.
+ */
+static __always_inline void
+perf_gate_settle(struct perf_gate_account *account, u64 time, bool read)
+{
+	struct perf_event *event = account->event;
+	bool open;
+
+	perf_gate_defer_begin();
+	open = perf_gate_wants_open(account);
+	if (account->split[0].open != open) {
+		if (read)
+			event->pmu->read(event);
+		perf_gate_move(account, event, time, open);
+	}
+	perf_gate_defer_end();
+}
+
+/*
+ * The user page tells its reader where the counter is and what to add to it. An NMI
+ * could have interrupted a writer, so it leaves the page to irq_work.
+ */
+static __always_inline void
+perf_gate_update_userpage(struct perf_gate_account *account, struct perf_event *event)
+{
+	if (likely(!event->rb))
+		return;
+
+	if (!in_nmi())
+		perf_event_update_userpage(event);
+	else
+		irq_work_queue(&account->work);
+}
+
+/**
+ * perf_gate_settle_here() - Let an event that runs on this CPU follow its gate
+ * @account:	Account of the event, which is perf_gate_readable()
+ * @time:	perf_event_ctx_time()
+ *
+ * Context: Interrupts off, not inside of a PMU driver.
+ */
+void perf_gate_settle_here(struct perf_gate_account *account, u64 time)
+{
+	perf_gate_settle(account, time, true);
+	if (account->place == PERF_GATE_STEERED)
+		perf_gate_steer(account, PERF_GATE_OUTSIDE);
+	perf_gate_update_userpage(account, account->event);
+}
+
+/**
+ * perf_gate_settle_event() - Let an event follow its gate, whether it runs or not
+ * @event:	Event that has an account
+ *
+ * Context: Interrupts off, perf_event_context::lock of the event held. CPU of the
+ *          event's context if that is active.
+ */
+void perf_gate_settle_event(struct perf_event *event)
+{
+	struct perf_gate_account *account = event->gate_account;
+	u64 time = perf_event_ctx_time(event);
+
+	lockdep_assert_held(&event->ctx->lock);
+
+	if (READ_ONCE(event->oncpu) < 0)
+		perf_gate_settle(account, time, false);
+	else if (perf_gate_readable(event))
+		perf_gate_settle_here(account, time);
+	else
+		irq_work_queue(&account->work);
+}
+
+/**
+ * perf_gate_work() - Do what a firing could not do in its context
+ * @work:	perf_gate_account::work
+ *
+ * Context: Interrupt.
+ */
+void perf_gate_work(struct irq_work *work)
+{
+	struct perf_gate_account *account =
+		container_of(work, struct perf_gate_account, work);
+	int cpu = READ_ONCE(account->event->oncpu);
+
+	/*
+	 * If the event went elsewhere, it was settled on arrival, but a firing there
+	 * may have found this work pending here.
+	 */
+	if (perf_gate_readable(account->event))
+		perf_gate_settle_here(account, perf_event_ctx_time(account->event));
+	else if (cpu >= 0 && cpu != smp_processor_id())
+		irq_work_queue_on(work, cpu);
+}
+
+/* The core's own events only note that they are stopped. */
+static void perf_gate_settle_in_core(struct perf_gate_account *account, u64 time)
+{
+	/* The count is right at any instant, the time may be in motion. */
+	if (this_cpu_read(perf_gate_deferring)) {
+		irq_work_queue(&account->work);
+		return;
+	}
+
+	perf_gate_settle(account, time, false);
+	if (account->place == PERF_GATE_STEERED)
+		perf_gate_steer(account, perf_gate_readable(account->event) ?
+					 PERF_GATE_IN_OVERFLOW : PERF_GATE_ANYWHERE);
+	perf_gate_update_userpage(account, account->event);
+}
+
+/* @direct: interrupts were on, so this CPU is not inside of any PMU driver. */
+static enum perf_gate_context
+perf_gate_context(struct perf_gate_account *account, struct perf_event *trigger, bool direct)
+{
+	if (direct)
+		return PERF_GATE_OUTSIDE;
+
+	/* Pausing is made for overflows of any other event. */
+	if (account->aux || account->event->pmu == trigger->pmu)
+		return PERF_GATE_IN_OVERFLOW;
+
+	return PERF_GATE_ANYWHERE;
+}
+
+/*
+ * Settle an active member, or queue irq_work on the CPU that it runs on. Interrupts
+ * were as in @flags when @trigger fired.
+ */
+static noinline void perf_gate_settle_active(struct perf_gate_account *account,
+					     struct perf_event *trigger,
+					     unsigned long flags, u64 time)
+{
+	struct perf_event *event = account->event;
+	bool direct = !irqs_disabled_flags(flags);
+	int cpu = READ_ONCE(event->oncpu);
+
+	if (cpu != smp_processor_id()) {
+		/* The trigger was delivered to a task that runs on another CPU. */
+		if (cpu >= 0 && !in_nmi())
+			irq_work_queue_on(&account->work, cpu);
+		return;
+	}
+
+	if (account->by_core) {
+		perf_gate_settle_in_core(account, time);
+		return;
+	}
+
+	if (!perf_gate_readable(event) ||
+	    !(direct || account->aux ||
+	      event->pmu->capabilities & PERF_PMU_CAP_GATE_NMI)) {
+		irq_work_queue(&account->work);
+		return;
+	}
+
+	perf_gate_settle(account, time, true);
+	if (account->place == PERF_GATE_STEERED)
+		perf_gate_steer(account, perf_gate_context(account, trigger, direct));
+	perf_gate_update_userpage(account, event);
+}
+
+/**
+ * perf_gate_trace_move() - Trace that a gate opens or closes
+ * @trigger:	The event that fired, NULL for a system call
+ * @gate:	The gate
+ * @open:	Whether it opens
+ *
+ * Out of line, to keep register pressure off the path that does not trace.
+ *
+ * Context: Any.
+ */
+noinline void perf_gate_trace_move(struct perf_event *trigger, struct perf_gate *gate,
+				   bool open)
+{
+	if (open)
+		trace_open(trigger, gate->id);
+	else
+		trace_close(trigger, gate->id);
+}
+
+/*
+ * Trace with nothing in motion, so that a trigger on perf_gate:open may fire. Return
+ * whether the gate is to be open, which a firing that interrupts may have changed.
+ */
+static noinline bool perf_gate_trace_step(struct perf_event *trigger,
+					  struct perf_gate_state *state, bool open)
+{
+	perf_gate_defer_end();
+	perf_gate_trace_move(trigger, state->gate, open);
+	perf_gate_defer_begin();
+
+	return atomic_read(&state->depth);
+}
+
+/*
+ * Apply a firing to the depth. Return whether the gate opens or closes, and which of
+ * them by @open. Other CPUs look at the depth after a task switch, or with the lock of
+ * the context, so relaxed operations suffice.
+ */
+static __always_inline bool perf_gate_step(struct perf_gate_state *state,
+					   struct perf_event *trigger,
+					   unsigned long act, bool *open)
+{
+	int old, new;
+
+	if (act & PERF_GATE_TOGGLES) {
+		/* Toggling does not nest, so it knows the depths 0 and 1 only. */
+		*open = !atomic_fetch_xor_relaxed(1, &state->depth);
+	} else {
+		old = atomic_read(&state->depth);
+		do {
+			new = perf_gate_next(old, act);
+			if (new == old)
+				return false;
+		} while (!atomic_try_cmpxchg_relaxed(&state->depth, &old, new));
+
+		if (old && new)
+			return false;
+		*open = new;
+	}
+
+	if (*open) {
+		atomic64_inc(&state->nr_opened);
+		if (tracepoint_enabled(open))
+			*open = perf_gate_trace_step(trigger, state, true);
+	} else if (tracepoint_enabled(close)) {
+		*open = perf_gate_trace_step(trigger, state, false);
+	}
+
+	return true;
+}
+
+/*
+ * Bring the count of an active event up to date if the account is all that moves with
+ * its gate. Nothing else is in motion, and interrupts were as in @flags.
+ */
+static __always_inline bool perf_gate_fetch(struct perf_gate_account *account,
+					    struct perf_event *event, unsigned long flags)
+{
+	if (likely(account->place == PERF_GATE_IN_CORE))
+		return true;
+
+	if (account->place != PERF_GATE_IN_PMU || !perf_gate_on_pmu(event) ||
+	    (irqs_disabled_flags(flags) &&
+	     !(event->pmu->capabilities & PERF_PMU_CAP_GATE_NMI)))
+		return false;
+
+	event->pmu->read(event);
+
+	return true;
+}
+
+/* The state of the gate that a link moves when @event fires, or NULL. */
+static __always_inline struct perf_gate_state *
+perf_gate_link_state(struct perf_gate_link *link, struct perf_event *event)
+{
+	if (!event->parent)
+		return &link->gate->state;
+
+	return perf_gate_find_state(event->ctx, link->gate);
+}
+
+/* With @simple, @event runs on this CPU and nothing is in motion. */
+static __always_inline void
+perf_gate_fire_links(struct perf_event *event, unsigned long pass,
+		     unsigned long flags, bool simple)
+{
+	/* One instant for all members, which share the context of @event. */
+	u64 time = perf_event_ctx_time(event);
+	struct perf_gate_account *account;
+	struct perf_gate_state *state;
+	struct perf_gate_link *link;
+	unsigned long act;
+	bool open;
+
+	perf_gate_defer_begin();
+	hlist_for_each_entry_rcu(link, &(event->parent ?: event)->gate_links, node) {
+		act = READ_ONCE(link->act);
+		if (!(act & pass))
+			continue;
+
+		state = perf_gate_link_state(link, event);
+		if (!state || !perf_gate_step(state, event, act, &open))
+			continue;
+
+		hlist_for_each_entry_rcu(account, &state->active, active) {
+			if (simple && perf_gate_fetch(account, account->event, flags)) {
+				perf_gate_move(account, account->event, time, open);
+				perf_gate_update_userpage(account, account->event);
+				continue;
+			}
+
+			perf_gate_defer_end();
+			perf_gate_settle_active(account, event, flags, time);
+			perf_gate_defer_begin();
+			/* An NMI may have moved the gate, and the members behind this one. */
+			open = atomic_read(&state->depth);
+		}
+	}
+	perf_gate_defer_end();
+}
+
+/*
+ * An event that is merely inactive fires: a tracepoint may be delivered to a task that
+ * does not run, under the lock of its context. It does not if its group is disabled.
+ */
+static bool perf_gate_may_fire(struct perf_event *event)
+{
+	return event->state >= PERF_EVENT_STATE_INACTIVE &&
+	       event->group_leader->state >= PERF_EVENT_STATE_INACTIVE;
+}
+
+/* Out of line, to keep register pressure off the path that interrupts nothing. */
+static noinline void perf_gate_fire_slowly(struct perf_event *event, unsigned long pass,
+					   unsigned long flags)
+{
+	if (perf_gate_may_fire(event))
+		perf_gate_fire_links(event, pass, flags, false);
+}
+
+/**
+ * __perf_gate_closed() - Are the overflows of an event to be dropped?
+ * @event:	Event that has an account
+ *
+ * Context: Any, with preemption disabled.
+ * Return: Whether its gate is closed.
+ */
+bool __perf_gate_closed(struct perf_event *event)
+{
+	guard(rcu)();
+
+	return !perf_gate_wants_open(event->gate_account);
+}
+
+/**
+ * __perf_gate_fire() - An event occurred or overflowed: move the gates of its links
+ * @event:	The event
+ * @pass:	PERF_GATE_BEFORE, PERF_GATE_AFTER or both
+ *
+ * An event that is disabled or whose own gate is closed does not fire.
+ *
+ * Context: Any, with preemption disabled. Takes no locks. Interrupts are off
+ *          for at most PERF_GATE_MAX reads of a PMU.
+ */
+void __perf_gate_fire(struct perf_event *event, unsigned long pass)
+{
+	unsigned long flags;
+
+	/* The flags that guard(irqsave) saves are not accessible. */
+	local_irq_save(flags);
+	rcu_read_lock();
+	if (event->gate_account && !perf_gate_wants_open(event->gate_account))
+		goto unlock;
+	if (likely(event->state == PERF_EVENT_STATE_ACTIVE &&
+		   event->oncpu == smp_processor_id() &&
+		   !this_cpu_read(perf_gate_deferring)))
+		perf_gate_fire_links(event, pass, flags, true);
+	else
+		perf_gate_fire_slowly(event, pass, flags);
+unlock:
+	rcu_read_unlock();
+	local_irq_restore(flags);
+}
+
+/**
+ * __perf_gate_fire_throttled() - An event overflowed that is throttled
+ * @event:	The event, which need not be a trigger
+ *
+ * With a BPF program the event does not fire, because the program was not asked.
+ *
+ * Context: As __perf_gate_fire().
+ */
+void __perf_gate_fire_throttled(struct perf_event *event)
+{
+	if (!event->prog || event->prog->type != BPF_PROG_TYPE_PERF_EVENT)
+		perf_gate_fire(event, PERF_GATE_BEFORE | PERF_GATE_AFTER);
+}
+
+/**
+ * __perf_gate_pmu_enable() - Enable a PMU while firings defer
+ * @pmu:	The PMU, which perf_pmu_enable() has counted as enabled already
+ *
+ * Context: Interrupts off.
+ */
+void __perf_gate_pmu_enable(struct pmu *pmu)
+{
+	perf_gate_defer_begin();
+	pmu->pmu_enable(pmu);
+	perf_gate_defer_end();
+}
+
+/**
+ * __perf_gate_pmu_read() - Bring the count of an event up to date
+ * @event:	Event that is active on this CPU
+ *
+ * Context: Interrupts off.
+ */
+void __perf_gate_pmu_read(struct perf_event *event)
+{
+	perf_gate_defer_begin();
+	event->pmu->read(event);
+	perf_gate_defer_end();
+}
+
+/**
+ * __perf_gate_call_deferring() - Call a function while firings defer
+ * @func:	Changes counts or times of events of this CPU
+ * @data:	For @func
+ *
+ * Context: Interrupts off.
+ */
+void __perf_gate_call_deferring(void (*func)(void *), void *data)
+{
+	perf_gate_defer_begin();
+	func(data);
+	perf_gate_defer_end();
+}
+
+/**
+ * __perf_gate_pmu_add() - Settle the account of an event and put it on its PMU
+ * @event:	Event that has an account
+ *
+ * The event is active from before it is settled, so a firing in between finds it.
+ *
+ * Context: CPU of the event, interrupts off, perf_event_context::lock held,
+ *          PMU of the event disabled.
+ * Return: That of pmu::add().
+ */
+int __perf_gate_pmu_add(struct perf_event *event)
+{
+	struct perf_gate_account *account = event->gate_account;
+	struct perf_gate_state *state = event->gate_state;
+	int ret;
+
+	lockdep_assert_held(&event->ctx->lock);
+
+	if (state)
+		hlist_add_head_rcu(&account->active, &state->active);
+	/* If pmu::add() fails, the event has not run since ->tstamp. */
+	perf_gate_settle(account, event->tstamp, false);
+	if (account->place == PERF_GATE_STEERED)
+		ret = perf_gate_steer_add(account);
+	else
+		ret = event->pmu->add(event, PERF_EF_START);
+	if (ret && state)
+		hlist_del_init_rcu(&account->active);
+
+	return ret;
+}
+
+/**
+ * __perf_gate_pmu_del() - Take an event off its PMU
+ * @event:	Event that has an account
+ *
+ * Context: As __perf_gate_pmu_add().
+ */
+void __perf_gate_pmu_del(struct perf_event *event)
+{
+	event->pmu->del(event, 0);
+	if (event->gate_state)
+		hlist_del_init_rcu(&event->gate_account->active);
+}
+
+/**
+ * __perf_gate_catch_up() - Settle an event that is about to count where it does not run
+ * @event:	Event of this CPU that has an account, whose task sleeps or is elsewhere
+ *
+ * A tracepoint that is delivered to another task counts in the events that this task
+ * has on the CPU of the delivery. Triggers fired elsewhere since the task left.
+ *
+ * Context: Interrupts off, perf_event_context::lock of the event held.
+ */
+void __perf_gate_catch_up(struct perf_event *event)
+{
+	struct perf_gate_account *account = event->gate_account;
+
+	lockdep_assert_held(&event->ctx->lock);
+
+	if (event->state != PERF_EVENT_STATE_INACTIVE)
+		return;
+
+	perf_gate_settle(account, perf_event_ctx_time(event), false);
+	if (account->place == PERF_GATE_STEERED) {
+		account->stopped = !account->split[0].open;
+		event->hw.state = account->stopped ? PERF_HES_STOPPED : 0;
+	}
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Performance event gates: their objects, and the states these can be in.
+ *
+ *   opened by a user                                 inherited by a task
+ *
+ *    trigger event ---perf_gate_link---.               trigger event
+ *                                      v                 (has no links:
+ *    target event ---------------> perf_gate              its parent's count)
+ *      |        `--.                 .state
+ *      |           `------------------^   ^             target event
+ *      v                                  |               |      |
+ *    perf_gate_member                     |.gate          |      v
+ *      .account                   perf_gate_state <-------' perf_gate_account
+ *                                  in perf_event_context::gate_states
+ *
+ * perf_gate is the definition of a window, one object whatever the number of
+ * tasks and CPUs. perf_gate_state is what firings move, one object for each
+ * context and gate; the one of the context that the members were opened in is
+ * part of the gate. perf_gate_account splits the totals of one event. It is
+ * allocated before its event can run, so scheduling never waits for memory.
+ *
+ * States of an event as target, each of them with the operation that moves it:
+ *
+ *                 SET_*, JOIN_GATE, start_paused, fork from a MEMBER
+ *       UNGATED ------------------------------------------------> MEMBER
+ *          ^                                                      |    |
+ *          |         CLEAR_GATE: opens it                         |    |
+ *          |<-----------------------------------------------------'    |
+ *          |                                                           |
+ *          |  CLEAR_GATE, SET_*, JOIN_GATE          close, PMU migrates|
+ *          `------------------------------ FROZEN <--------------------'
+ *
+ *   UNGATED	perf_event::gate_state is NULL; the account, if there is one, is
+ *		open, and all further counts are inside.
+ *   MEMBER	perf_event::gate_state is the state of the event's context. A
+ *		member that its PMU runs is on perf_gate_state::active, and its
+ *		account follows perf_gate_state::depth at once or by irq_work.
+ *		A member that does not run follows when pmu::add() is due.
+ *   FROZEN	perf_event::gate_state is NULL and the account may be closed. It
+ *		stays as the gate was when the event left it.
+ *
+ * States of a gate: it begins with its first member, and ends with its last one,
+ * which takes its links along. In between, it is open or closed in each context
+ * on its own, by perf_gate_state::depth. A member does not pass from gate to
+ * gate but by JOIN_GATE, and then its former gate had no other member and no
+ * trigger.
+ *
+ * States of a context: it holds the states of those gates that an inherited
+ * event of it is a member of, and no others. A state comes with the first such
+ * event and goes with the last. A context that holds one is never exchanged
+ * with the context of another task.
+ *
+ * Locking:
+ *
+ *   perf_event_context::mutex	of the opened events: links, members, everything
+ *				of perf_gate but its state. All events that a
+ *				gate has to do with are opened in one context.
+ *   perf_event::child_mutex	inside of it: perf_event::gate of the event, and
+ *				perf_event::gate_state of those inherited from
+ *				it. fork(2) holds nothing but this one.
+ *   perf_event_context::lock	inside of both: perf_event::gate_state and
+ *				perf_event::gate_account of the events of the
+ *				context, perf_event_context::gate_states,
+ *				perf_gate_state::active and ::refs.
+ *
+ * Firings take no lock. They read links, states and accounts under RCU.
+ *
+ * Memory: an event pins at most one account, one gate if it was opened, and one
+ * state for its context. A link belongs to the trigger, and the 64 that a gate
+ * takes of each role and the 64 members that a trigger may move bound their
+ * number. All of it goes with the events.
+ */
+#ifndef _KERNEL_EVENTS_GATE_GATE_H
+#define _KERNEL_EVENTS_GATE_GATE_H
+
+#include <linux/atomic.h>
+#include <linux/irq_work.h>
+#include <linux/jump_label_ratelimit.h>
+#include <linux/list.h>
+#include <linux/perf_event.h>
+#include <linux/rbtree_latch.h>
+#include <linux/rcupdate.h>
+#include <linux/refcount.h>
+#include <linux/seqlock.h>
+
+#include "../internal.h"
+#include "split.h"
+
+/*
+ * The members on one CPU that one firing may move, summed over the gates of its
+ * trigger, and the starters and the stoppers of one gate. It bounds what a firing
+ * does with interrupts off.
+ */
+#define PERF_GATE_MAX		64
+
+/* Where a firing finds the count of an event, if it has to do no more than read it. */
+enum perf_gate_place {
+	/* The event is to be stopped and started, too. */
+	PERF_GATE_STEERED,
+	/* perf_event::count is up to date in any context. */
+	PERF_GATE_IN_CORE,
+	/* pmu::read() fetches the count. */
+	PERF_GATE_IN_PMU,
+};
+
+/**
+ * struct perf_gate_account - What of an event's totals is inside of windows
+ *
+ * It is written on the CPU of its event, or under perf_event_context::lock while
+ * the event does not run.
+ */
+struct perf_gate_account {
+	/** @latch: lets readers in any context see one whole @split */
+	seqcount_latch_t	latch;
+	/** @place: enum perf_gate_place, constant */
+	u8			place:2;
+	/** @by_core: perf_event_is_swevent() of the event, constant */
+	u8			by_core:1;
+	/** @aux: the event writes to an AUX area, constant */
+	u8			aux:1;
+	/** @aux_request: attr.aux_pause or attr.aux_start_paused has paused the event */
+	bool			aux_request;
+	/** @stopped: the PMU of a steered event has stopped or paused it */
+	bool			stopped;
+	/** @steering: perf_gate_steer() is at work on the CPU of the event */
+	bool			steering;
+	/** @split: the state in force, twice */
+	struct perf_gate_split	split[2];
+	/** @work: settles and steers where a firing could not */
+	struct irq_work		work;
+	/** @active: entry of perf_gate_state::active while the event runs */
+	struct hlist_node	active;
+	/** @event: the event */
+	struct perf_event	*event;
+	/** @freq_time: time inside at the tick that last adapted the period, in ns */
+	u64			freq_time;
+	/** @opened: openings of gates that the event has left */
+	u64			opened;
+};
+
+/**
+ * struct perf_gate_member - The account of an event that was opened by a user
+ */
+struct perf_gate_member {
+	/** @account: perf_event::gate_account */
+	struct perf_gate_account account;
+	/** @node: entry of perf_gate::members */
+	struct list_head	node;
+	/** @child_running: time inside of inherited events that are gone, in ns */
+	atomic64_t		child_running;
+	/** @child_opened: openings that inherited events saw that are gone */
+	atomic64_t		child_opened;
+};
+
+/**
+ * struct perf_gate_state - What firings move in one context
+ */
+struct perf_gate_state {
+	/** @depth: the gate is open if it is not 0; above 1 only with attr.gate_nest */
+	atomic_t		depth;
+	/** @refs: events whose perf_event::gate_state this is */
+	unsigned int		refs;
+	/** @nr_opened: how often @depth has left 0 */
+	atomic64_t		nr_opened;
+	/** @active: accounts of members that run, on the CPU of the context; RCU */
+	struct hlist_head	active;
+	/** @gate: the gate, by a reference if it is in a context of inherited events */
+	struct perf_gate	*gate;
+	/** @node: entry of perf_event_context::gate_states */
+	struct latch_tree_node	node;
+	/** @round: the last perf_gate_set_all() that came by */
+	unsigned int		round;
+	/** @guessed: JOIN_GATE made it, with a depth that fork(2) need not agree with */
+	bool			guessed;
+	/** @rcu: a firing may still find the state */
+	struct rcu_head		rcu;
+};
+
+/**
+ * struct perf_gate - The definition of a window
+ */
+struct perf_gate {
+	/** @state: that of the context in which the members were opened */
+	struct perf_gate_state	state;
+	/** @id: perf_event::id of the event that the gate began with, for tracing */
+	u64			id;
+	/** @refs: members, links, and states of other contexts */
+	refcount_t		refs;
+	/** @nr_starters: links with PERF_GATE_STARTER; fork(2) looks at it */
+	unsigned int		nr_starters;
+	/** @nr_stoppers: links with PERF_GATE_STOPPER */
+	unsigned int		nr_stoppers;
+	/** @load: the most members that can run on one CPU */
+	unsigned int		load;
+	/** @round: counts calls of perf_gate_set_all() */
+	unsigned int		round;
+	/** @nest: attr.gate_nest of the members */
+	bool			nest;
+	/** @links: links of starters and stoppers */
+	struct list_head	links;
+	/** @members: opened events, by perf_gate_member::node in the order of their CPUs */
+	struct list_head	members;
+	/** @rcu: a firing may still use @state */
+	struct rcu_head		rcu;
+};
+
+/**
+ * struct perf_gate_link - An opened event is starter or stopper of a gate
+ *
+ * A link holds no reference on its trigger, which takes its links along.
+ */
+struct perf_gate_link {
+	/** @node: entry of perf_event::gate_links of the trigger; RCU */
+	struct hlist_node	node;
+	union {
+		/** @gate_node: entry of perf_gate::links */
+		struct list_head	gate_node;
+		/** @rcu: in its place, when a firing may still walk over the link */
+		struct rcu_head		rcu;
+	};
+	/** @gate: the gate, by a reference */
+	struct perf_gate	*gate;
+	/** @trigger: the event that fires */
+	struct perf_event	*trigger;
+	/** @act: perf_gate_act() of @role */
+	unsigned long		act;
+	/** @role: PERF_GATE_STARTER, PERF_GATE_STOPPER or both */
+	unsigned int		role;
+};
+
+/* An event whose group leader is off is not active, so its own state suffices. */
+static __always_inline u64 perf_gate_running(struct perf_event *event, u64 time)
+{
+	u64 running = event->total_time_running;
+
+	if (event->state == PERF_EVENT_STATE_ACTIVE)
+		running += time - event->tstamp;
+
+	return running;
+}
+
+/* The state that the account of an event is to have. */
+static __always_inline bool perf_gate_wants_open(struct perf_gate_account *account)
+{
+	struct perf_gate_state *state = READ_ONCE(account->event->gate_state);
+
+	return state ? atomic_read(&state->depth) : account->split[0].open;
+}
+
+/* The further part that the account of an opened event has. */
+static inline struct perf_gate_member *perf_gate_member(struct perf_event *event)
+{
+	return container_of(event->gate_account, struct perf_gate_member, account);
+}
+
+/* A BPF program writes the samples of the event, and nothing else happens to it. */
+static inline bool perf_gate_is_bpf_output(struct perf_event *event)
+{
+	return event->attr.type == PERF_TYPE_SOFTWARE &&
+	       event->attr.config == PERF_COUNT_SW_BPF_OUTPUT;
+}
+
+/* fire.c */
+DECLARE_PER_CPU(unsigned int, perf_gate_deferring);
+
+/*
+ * Between these two, counts, times, counters or accounts of events of this CPU are
+ * in motion, and a firing leaves its members to irq_work. An interrupt or NMI
+ * restores the counter before it returns, so no atomic operation is needed.
+ */
+static __always_inline void perf_gate_defer_begin(void)
+{
+	__this_cpu_inc(perf_gate_deferring);
+	barrier();
+}
+
+static __always_inline void perf_gate_defer_end(void)
+{
+	barrier();
+	__this_cpu_dec(perf_gate_deferring);
+}
+
+/* The event is on this CPU and its PMU is at work. */
+static __always_inline bool perf_gate_on_pmu(struct perf_event *event)
+{
+	lockdep_assert_irqs_disabled();
+
+	/*
+	 * Between the update of ->oncpu and the end of pmu::add() or pmu::del()
+	 * the event has no counter. That section runs with the PMU disabled.
+	 */
+	return READ_ONCE(event->oncpu) == smp_processor_id() &&
+	       !*this_cpu_ptr(event->pmu->pmu_disable_count);
+}
+
+/*
+ * The PMU may be read: the event is on it, and its totals are not in motion. A
+ * driver may assign counters as late as in pmu::pmu_enable().
+ */
+static inline bool perf_gate_readable(struct perf_event *event)
+{
+	return perf_gate_on_pmu(event) && !this_cpu_read(perf_gate_deferring);
+}
+
+void perf_gate_settle_here(struct perf_gate_account *account, u64 time);
+void perf_gate_settle_event(struct perf_event *event);
+void perf_gate_work(struct irq_work *work);
+void perf_gate_trace_move(struct perf_event *trigger, struct perf_gate *gate, bool open);
+
+/* steer.c */
+/* Where a gate moves, as seen by the PMU driver of the member. */
+enum perf_gate_context {
+	/* The driver is not at work on this CPU. */
+	PERF_GATE_OUTSIDE,
+	/* The driver reports an overflow and expects events to be stopped and started. */
+	PERF_GATE_IN_OVERFLOW,
+	/* The driver may be interrupted anywhere and can be read at best. */
+	PERF_GATE_ANYWHERE,
+};
+
+void perf_gate_steer(struct perf_gate_account *account, enum perf_gate_context context);
+int perf_gate_steer_add(struct perf_gate_account *account);
+void perf_gate_steer_init(struct perf_gate_account *account);
+
+/* account.c */
+void perf_gate_get_key(void);
+void perf_gate_put_key(void);
+void perf_gate_publish(struct perf_gate_account *account, struct perf_gate_split split);
+void perf_gate_init_account(struct perf_gate_account *account, struct perf_event *event,
+			    bool open);
+struct perf_gate_account *perf_gate_alloc_account(struct perf_event *event, bool open);
+struct perf_gate_member *perf_gate_alloc_member(void);
+void perf_gate_free_member(struct perf_gate_member *member);
+int perf_gate_values(struct perf_event *event, u64 read_format, u64 running,
+		     bool self, u64 *values);
+
+/* state.c */
+/**
+ * struct perf_gate_change - A change of the gate that an event is a member of
+ */
+struct perf_gate_change {
+	/** @state: the state to enter, whose reference goes to the event, or NULL */
+	struct perf_gate_state	*state;
+	/** @account: the account of the event unless it has one; NULL after it was used */
+	struct perf_gate_account *account;
+	/** @left: the state to free, if this was its last event */
+	struct perf_gate_state	*left;
+	/** @open: the event is to be open if it enters no state */
+	bool			open;
+	/** @joins: other members are there, whose openings the event takes over */
+	bool			joins;
+	/** @done: the change was made */
+	bool			done;
+};
+
+void perf_gate_put(struct perf_gate *gate);
+struct perf_gate *perf_gate_alloc(struct perf_event *event, int depth);
+bool perf_gate_is_dead(struct perf_event *event);
+void perf_gate_change(struct perf_event *event, struct perf_gate_change *change);
+int perf_gate_enter(struct perf_event *event, struct perf_gate *gate, int depth,
+		    struct perf_gate_member **member);
+void perf_gate_exit(struct perf_event *event, bool open);
+void perf_gate_set_all(struct perf_gate *gate, bool open);
+
+static __always_inline bool
+perf_gate_state_less(struct latch_tree_node *a, struct latch_tree_node *b)
+{
+	return container_of(a, struct perf_gate_state, node)->gate <
+	       container_of(b, struct perf_gate_state, node)->gate;
+}
+
+static __always_inline int perf_gate_state_comp(void *key, struct latch_tree_node *node)
+{
+	struct perf_gate *gate = container_of(node, struct perf_gate_state, node)->gate;
+
+	return (void *)gate == key ? 0 : key < (void *)gate ? -1 : 1;
+}
+
+static const struct latch_tree_ops perf_gate_state_ops = {
+	.less	= perf_gate_state_less,
+	.comp	= perf_gate_state_comp,
+};
+
+/* The state of a gate in the context of inherited events, or NULL; under RCU. */
+static __always_inline struct perf_gate_state *
+perf_gate_find_state(struct perf_event_context *ctx, struct perf_gate *gate)
+{
+	struct latch_tree_node *node;
+
+	node = latch_tree_find(gate, &ctx->gate_states, &perf_gate_state_ops);
+
+	return node ? container_of(node, struct perf_gate_state, node) : NULL;
+}
+
+/* link.c */
+bool perf_gate_can_filter(struct perf_event *event);
+void perf_gate_unlink(struct perf_gate_link *link, unsigned int roles);
+int perf_gate_link(struct perf_event *trigger, struct perf_event *target,
+		   unsigned int role);
+void perf_gate_unlink_trigger(struct perf_event *trigger, unsigned int role);
+void perf_gate_clear(struct perf_event *event);
+int perf_gate_join(struct perf_event *event, struct perf_event *other);
+
+#endif /* _KERNEL_EVENTS_GATE_GATE_H */

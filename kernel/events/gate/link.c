@@ -1,0 +1,579 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Performance event gates: the ioctls, which link triggers and members to gates.
+ *
+ *        trigger                                        member
+ *      perf_event                                     perf_event
+ *       .gate_links --> perf_gate_link --> perf_gate <-- .gate
+ *                        .role              .links
+ *                                           .members
+ *
+ * A gate has up to PERF_GATE_MAX starters and as many stoppers. A trigger may move
+ * PERF_GATE_MAX members that can run on one CPU, of all of its gates together. All of
+ * these events are in one context, whose mutex serializes what users change here.
+ *
+ * Lock order: perf_event_context::mutex, perf_event::child_mutex of a member,
+ *             perf_event_context::lock.
+ */
+
+#include <linux/file.h>
+#include <linux/mutex.h>
+#include <linux/perf_event.h>
+#include <linux/rculist.h>
+#include <linux/security.h>
+#include <linux/slab.h>
+
+#include "gate.h"
+
+#include <trace/events/perf_gate.h>
+
+/**
+ * perf_gate_can_filter() - Would a closed gate hold back all samples of an event?
+ * @event:	The event
+ *
+ * Context: Any.
+ * Return: False if samples do not pass through an overflow of their own each:
+ *         the PMU hands them over in bulk or to the AUX area, or a BPF program
+ *         writes them.
+ */
+bool perf_gate_can_filter(struct perf_event *event)
+{
+	if (has_aux(event))
+		return event->pmu->capabilities & PERF_PMU_CAP_AUX_PAUSE;
+
+	return !(event->event_caps & PERF_EV_CAP_NO_GATE) &&
+	       !event->attr.aux_output &&
+	       !event->attr.precise_ip && !perf_gate_is_bpf_output(event);
+}
+
+static bool perf_gate_same_context(struct perf_event *a, struct perf_event *b)
+{
+#ifdef CONFIG_CGROUP_PERF
+	if (a->cgrp != b->cgrp)
+		return false;
+#endif
+	return a->ctx == b->ctx && a->hw.target == b->hw.target;
+}
+
+/* The trigger is there whenever the target runs. */
+static bool perf_gate_same_scope(struct perf_event *trigger, struct perf_event *target)
+{
+	return perf_gate_same_context(trigger, target) &&
+	       (trigger->cpu == target->cpu || trigger->cpu == -1);
+}
+
+/* Both or neither follow the task through fork and exec. */
+static bool perf_gate_same_life(struct perf_event *a, struct perf_event *b)
+{
+	return a->attr.inherit == b->attr.inherit &&
+	       a->attr.inherit_thread == b->attr.inherit_thread &&
+	       a->attr.remove_on_exec == b->attr.remove_on_exec &&
+	       a->group_leader->attr.sigtrap == b->group_leader->attr.sigtrap;
+}
+
+/*
+ * An event that the core itself counts fires at each occurrence. Any other makes itself
+ * known at an overflow only.
+ */
+static bool perf_gate_can_fire(struct perf_event *event)
+{
+	if (has_aux(event) || event->attr.aux_output ||
+	    event->event_caps & PERF_EV_CAP_NO_GATE ||
+	    perf_gate_is_bpf_output(event))
+		return false;
+
+	return perf_event_is_swevent(event) || is_sampling_event(event);
+}
+
+/*
+ * Nothing is left that the link could serve. Clones exchange their contexts, so that the
+ * task of an event may be gone while those inherited from it live. The event's CPU
+ * changes the states meanwhile, but with the mutex of the context held no event passes
+ * PERF_EVENT_STATE_EXIT.
+ */
+static bool perf_gate_is_over(struct perf_event *trigger, struct perf_event *target)
+{
+	if (READ_ONCE(trigger->ctx->task) != TASK_TOMBSTONE &&
+	    READ_ONCE(trigger->state) > PERF_EVENT_STATE_EXIT &&
+	    READ_ONCE(target->state) > PERF_EVENT_STATE_EXIT)
+		return false;
+
+	/* An event that is closed, or that its PMU has left, serves nothing. */
+	if (!target->attr.inherit || READ_ONCE(trigger->state) < PERF_EVENT_STATE_EXIT ||
+	    READ_ONCE(target->state) < PERF_EVENT_STATE_EXIT)
+		return true;
+
+	guard(mutex)(&target->child_mutex);
+
+	return list_empty(&target->child_list);
+}
+
+static int perf_gate_check_events(struct perf_event *trigger, struct perf_event *target)
+{
+	lockdep_assert_held(&trigger->ctx->mutex);
+
+	if (trigger == target || !perf_gate_same_scope(trigger, target))
+		return -EINVAL;
+
+	if (perf_gate_is_over(trigger, target))
+		return -ESRCH;
+
+	if (!perf_gate_same_life(trigger, target) || !perf_gate_can_fire(trigger))
+		return -EINVAL;
+
+	return perf_gate_can_filter(target) ? 0 : -EOPNOTSUPP;
+}
+
+static int perf_gate_check_members(struct perf_event *event, struct perf_event *other)
+{
+	lockdep_assert_held(&event->ctx->mutex);
+
+	if (event == other || !perf_gate_same_context(event, other))
+		return -EINVAL;
+
+	if (perf_gate_is_over(other, event))
+		return -ESRCH;
+
+	if (!perf_gate_same_life(event, other) ||
+	    event->attr.gate_nest != other->attr.gate_nest)
+		return -EINVAL;
+
+	return perf_gate_can_filter(event) ? 0 : -EOPNOTSUPP;
+}
+
+/* The members that one firing of an event may have to move. */
+static unsigned int perf_gate_trigger_load(struct perf_event *trigger)
+{
+	struct perf_gate_link *link;
+	unsigned int load = 0;
+
+	hlist_for_each_entry(link, &trigger->gate_links, node)
+		load += link->gate->load;
+
+	return load;
+}
+
+/* The load of a gate with one more member. */
+static unsigned int perf_gate_load_with(struct perf_gate *gate, struct perf_event *event)
+{
+	struct perf_gate_member *member;
+	unsigned int here = 1;
+
+	if (event->cpu < 0)
+		return gate->load + 1;
+
+	list_for_each_entry(member, &gate->members, node)
+		here += member->account.event->cpu < 0 ||
+			member->account.event->cpu == event->cpu;
+
+	return max(gate->load, here);
+}
+
+static struct perf_gate_link *perf_gate_find_link(struct perf_event *trigger,
+						  struct perf_gate *gate)
+{
+	struct perf_gate_link *link;
+
+	hlist_for_each_entry(link, &trigger->gate_links, node) {
+		if (link->gate == gate)
+			return link;
+	}
+
+	return NULL;
+}
+
+static unsigned int perf_gate_nr(struct perf_gate *gate, unsigned int role)
+{
+	return role == PERF_GATE_STARTER ? gate->nr_starters : gate->nr_stoppers;
+}
+
+static int perf_gate_check_link(struct perf_event *trigger, struct perf_gate *gate,
+				unsigned int role)
+{
+	struct perf_gate_member *member;
+	struct perf_gate_link *link;
+
+	if (!gate)
+		return perf_gate_trigger_load(trigger) < PERF_GATE_MAX ? 0 : -ENOSPC;
+
+	list_for_each_entry(member, &gate->members, node) {
+		if (member->account.event == trigger ||
+		    !perf_gate_same_scope(trigger, member->account.event))
+			return -EINVAL;
+	}
+
+	link = perf_gate_find_link(trigger, gate);
+	if (link && link->role & role)
+		return -EEXIST;
+	/* Toggling has no direction that could nest. */
+	if (link && gate->nest)
+		return -EINVAL;
+	if (perf_gate_nr(gate, role) >= PERF_GATE_MAX)
+		return -ENOSPC;
+	if (!link && perf_gate_trigger_load(trigger) + gate->load > PERF_GATE_MAX)
+		return -ENOSPC;
+
+	return 0;
+}
+
+static void perf_gate_set_role(struct perf_gate_link *link, unsigned int role)
+{
+	struct perf_gate *gate = link->gate;
+	unsigned int more = role & ~link->role, less = link->role & ~role;
+
+	/* fork(2) looks at this without a lock that serializes it. */
+	WRITE_ONCE(gate->nr_starters, gate->nr_starters + !!(more & PERF_GATE_STARTER) -
+				      !!(less & PERF_GATE_STARTER));
+	gate->nr_stoppers += !!(more & PERF_GATE_STOPPER);
+	gate->nr_stoppers -= !!(less & PERF_GATE_STOPPER);
+	link->role = role;
+	/* A link that goes stays as it is for firings that are walking over it. */
+	if (role)
+		WRITE_ONCE(link->act, perf_gate_act(role, gate->nest));
+}
+
+/**
+ * perf_gate_unlink() - Take roles from a link, and the link away with the last
+ * @link:	The link
+ * @roles:	PERF_GATE_STARTER, PERF_GATE_STOPPER or both
+ *
+ * Context: Process context, perf_event_context::mutex of the trigger held.
+ */
+void perf_gate_unlink(struct perf_gate_link *link, unsigned int roles)
+{
+	struct perf_gate *gate = link->gate;
+
+	lockdep_assert_held(&link->trigger->ctx->mutex);
+
+	trace_unlink(link->trigger, gate->id, link->role & roles);
+	perf_gate_set_role(link, link->role & ~roles);
+	if (link->role)
+		return;
+
+	hlist_del_rcu(&link->node);
+	list_del(&link->gate_node);
+	kfree_rcu(link, rcu);
+	perf_gate_put(gate);
+	perf_gate_put_key();
+}
+
+/**
+ * perf_gate_unlink_trigger() - An event is no longer starter or stopper of any gate
+ * @trigger:	The event
+ * @role:	PERF_GATE_STARTER or PERF_GATE_STOPPER
+ *
+ * Gates that have no trigger any more open, so their members are events like any other.
+ *
+ * Context: Process context, perf_event_context::mutex of @trigger held.
+ */
+void perf_gate_unlink_trigger(struct perf_event *trigger, unsigned int role)
+{
+	struct perf_gate_link *link;
+	struct hlist_node *next;
+	struct perf_gate *gate;
+
+	hlist_for_each_entry_safe(link, next, &trigger->gate_links, node) {
+		if (!(link->role & role))
+			continue;
+
+		/* The members keep the gate. */
+		gate = link->gate;
+		perf_gate_unlink(link, role);
+		if (list_empty(&gate->links))
+			perf_gate_set_all(gate, true);
+	}
+}
+
+/**
+ * perf_gate_clear() - Take an event out of its gate and open it
+ * @event:	The event
+ *
+ * Context: Process context, perf_event_context::mutex of @event held.
+ */
+void perf_gate_clear(struct perf_event *event)
+{
+	if (event->gate_account)
+		perf_gate_exit(event, true);
+}
+
+/* The memory that a change may need, allocated where sleeping and patching is fine. */
+struct perf_gate_parts {
+	struct perf_gate	*gate;
+	struct perf_gate_member	*member;
+	struct perf_gate_link	*link;
+};
+
+/* If a gate begins, @first is its first member. */
+static int perf_gate_alloc_parts(struct perf_gate_parts *parts, struct perf_event *first)
+{
+	*parts = (struct perf_gate_parts) {
+		.gate	= perf_gate_alloc(first, 1),
+		.member	= perf_gate_alloc_member(),
+		.link	= kzalloc(sizeof(*parts->link), GFP_KERNEL),
+	};
+	if (parts->link)
+		perf_gate_get_key();
+
+	return parts->gate && parts->member && parts->link ? 0 : -ENOMEM;
+}
+
+/* Parts that were used are not there any more. */
+static void perf_gate_free_parts(struct perf_gate_parts *parts)
+{
+	perf_gate_free_member(parts->member);
+	if (parts->link)
+		perf_gate_put_key();
+	kfree(parts->link);
+	if (parts->gate)
+		perf_gate_put(parts->gate);
+}
+
+static void perf_gate_make_link(struct perf_event *trigger, struct perf_gate *gate,
+				unsigned int role, struct perf_gate_link **spare)
+{
+	struct perf_gate_link *link = perf_gate_find_link(trigger, gate);
+
+	trace_link(trigger, gate->id, role);
+	if (link) {
+		perf_gate_set_role(link, PERF_GATE_TOGGLE);
+		return;
+	}
+
+	link = *spare;
+	*spare = NULL;
+	refcount_inc(&gate->refs);
+	link->gate = gate;
+	link->trigger = trigger;
+	perf_gate_set_role(link, role);
+	list_add_tail(&link->gate_node, &gate->links);
+	hlist_add_head_rcu(&link->node, &trigger->gate_links);
+}
+
+static bool perf_gate_has_others(struct perf_event *event)
+{
+	return event->gate && !list_is_singular(&event->gate->members);
+}
+
+static bool perf_gate_is_busy(struct perf_event *event)
+{
+	return event->gate && (perf_gate_has_others(event) ||
+			       !list_empty(&event->gate->links));
+}
+
+/* Let an event that was opened for a gate have one, also after PERF_EVENT_IOC_CLEAR_GATE. */
+static int perf_gate_begin(struct perf_event *event, struct perf_gate_parts *parts)
+{
+	struct perf_gate *gate = parts->gate;
+
+	if (event->gate)
+		return 0;
+
+	/* An event that a gate has left closed goes on from there. */
+	if (event->gate_account)
+		atomic_set(&gate->state.depth, event->gate_account->split[0].open);
+
+	return perf_gate_enter(event, gate, atomic_read(&gate->state.depth), &parts->member);
+}
+
+static int perf_gate_link_locked(struct perf_event *trigger, struct perf_event *target,
+				 unsigned int role, struct perf_gate_parts *parts)
+{
+	struct perf_gate *gate;
+	int ret;
+
+	ret = perf_gate_check_events(trigger, target);
+	if (ret)
+		return ret;
+
+	/* The target is in the context that is locked. */
+	gate = target->gate;
+	ret = perf_gate_check_link(trigger, gate, role);
+	if (ret)
+		return ret;
+
+	ret = perf_gate_begin(target, parts);
+	if (ret)
+		return ret;
+	gate = target->gate;
+
+	/* From here on only the windows count, and what was counted stays. */
+	if (role == PERF_GATE_STARTER && !gate->nr_starters)
+		perf_gate_set_all(gate, false);
+	perf_gate_make_link(trigger, gate, role, &parts->link);
+
+	return 0;
+}
+
+/**
+ * perf_gate_link() - Make an event the starter or stopper of another one's gate
+ * @trigger:	The event that is to fire
+ * @target:	The event that is to be moved, which the caller refers to
+ * @role:	PERF_GATE_STARTER or PERF_GATE_STOPPER
+ *
+ * Context: Process context, no locks held: the static key must not be flipped
+ *          under perf_event_context::mutex, which CPU hotplug takes inside of
+ *          cpu_hotplug_lock.
+ * Return: 0, or an error that Documentation/userspace-api/perf_gate.rst lists.
+ */
+int perf_gate_link(struct perf_event *trigger, struct perf_event *target,
+		   unsigned int role)
+{
+	struct perf_event_context *ctx;
+	struct perf_gate_parts parts;
+	int ret;
+
+	ret = perf_gate_alloc_parts(&parts, target);
+	if (!ret) {
+		ctx = perf_event_ctx_lock(trigger);
+		ret = perf_gate_link_locked(trigger, target, role, &parts);
+		perf_event_ctx_unlock(trigger, ctx);
+	}
+	perf_gate_free_parts(&parts);
+
+	return ret;
+}
+
+/* May @event be a member of the gate of @other? */
+static int perf_gate_check_join(struct perf_event *event, struct perf_event *other)
+{
+	struct perf_gate_link *link;
+	struct perf_gate *gate;
+	unsigned int load;
+
+	gate = other->gate;
+	load = perf_gate_load_with(gate, event);
+	if (load > PERF_GATE_MAX)
+		return -ENOSPC;
+
+	list_for_each_entry(link, &gate->links, gate_node) {
+		if (link->trigger == event || !perf_gate_same_scope(link->trigger, event))
+			return -EINVAL;
+
+		if (load > gate->load &&
+		    perf_gate_trigger_load(link->trigger) + load - gate->load > PERF_GATE_MAX)
+			return -ENOSPC;
+	}
+
+	return 0;
+}
+
+static int perf_gate_join_locked(struct perf_event *event, struct perf_event *other,
+				 struct perf_gate_parts *parts)
+{
+	struct perf_gate *gate;
+	int depth, ret;
+
+	ret = perf_gate_check_members(event, other);
+	if (ret)
+		return ret;
+
+	if (!other->attr.start_paused && !perf_gate_is_busy(other))
+		return -EINVAL;
+
+	if (perf_gate_is_busy(event))
+		return -EBUSY;
+
+	ret = perf_gate_begin(other, parts);
+	if (!ret)
+		ret = perf_gate_check_join(event, other);
+	if (ret)
+		return ret;
+
+	/* A task that inherited this event alone is outside of all windows. */
+	gate = other->gate;
+	depth = gate->nr_starters ? 0 : atomic_read(&gate->state.depth);
+
+	return perf_gate_enter(event, gate, depth, &parts->member);
+}
+
+/**
+ * perf_gate_join() - Make an event a member of the gate of another one
+ * @event:	The event
+ * @other:	The event that has the gate, which the caller refers to
+ *
+ * Context: As perf_gate_link().
+ * Return: 0, or an error that Documentation/userspace-api/perf_gate.rst lists.
+ */
+int perf_gate_join(struct perf_event *event, struct perf_event *other)
+{
+	struct perf_event_context *ctx;
+	struct perf_gate_parts parts;
+	int ret;
+
+	ret = perf_gate_alloc_parts(&parts, other);
+	if (!ret) {
+		ctx = perf_event_ctx_lock(event);
+		ret = perf_gate_join_locked(event, other, &parts);
+		perf_event_ctx_unlock(event, ctx);
+	}
+	perf_gate_free_parts(&parts);
+
+	return ret;
+}
+
+/* An ioctl whose argument is the file descriptor of another event. */
+static int perf_gate_ioctl_fd(struct perf_event *event, unsigned int cmd, int fd)
+{
+	struct file *file __free(fput) = perf_event_get(fd);
+	struct perf_event *other;
+	int ret;
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+
+	other = file->private_data;
+	ret = security_perf_event_write(other);
+	if (ret)
+		return ret;
+
+	if (cmd == PERF_EVENT_IOC_JOIN_GATE)
+		return perf_gate_join(event, other);
+
+	return perf_gate_link(event, other, cmd == PERF_EVENT_IOC_SET_STARTER ?
+					    PERF_GATE_STARTER : PERF_GATE_STOPPER);
+}
+
+/**
+ * perf_gate_ioctl() - PERF_EVENT_IOC_SET_STARTER, _SET_STOPPER, _CLEAR_GATE and
+ *		       _JOIN_GATE
+ * @event:	Event of the file that the ioctl is done on: the trigger for the
+ *		first two, the member for the others
+ * @cmd:	One of the four
+ * @arg:	Argument of the ioctl
+ *
+ * Context: As perf_gate_link().
+ * Return: 0, -ENOTTY for another @cmd, or an error that
+ *	   Documentation/userspace-api/perf_gate.rst lists.
+ */
+long perf_gate_ioctl(struct perf_event *event, unsigned int cmd, unsigned long arg)
+{
+	struct perf_event_context *ctx;
+	/* A file descriptor is an int, also where the caller has 32 bits. */
+	int fd = arg;
+
+	switch (cmd) {
+	case PERF_EVENT_IOC_SET_STARTER:
+	case PERF_EVENT_IOC_SET_STOPPER:
+		if (fd != -1)
+			return perf_gate_ioctl_fd(event, cmd, fd);
+		break;
+	case PERF_EVENT_IOC_JOIN_GATE:
+		return perf_gate_ioctl_fd(event, cmd, fd);
+	case PERF_EVENT_IOC_CLEAR_GATE:
+		if (arg)
+			return -EINVAL;
+		break;
+	default:
+		return -ENOTTY;
+	}
+
+	ctx = perf_event_ctx_lock(event);
+	if (cmd == PERF_EVENT_IOC_CLEAR_GATE)
+		perf_gate_clear(event);
+	else
+		perf_gate_unlink_trigger(event, cmd == PERF_EVENT_IOC_SET_STARTER ?
+						PERF_GATE_STARTER : PERF_GATE_STOPPER);
+	perf_event_ctx_unlock(event, ctx);
+
+	return 0;
+}

@@ -1,0 +1,658 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Performance event gates: the members of a gate, and its states in contexts.
+ *
+ *      parent task's context        trigger     target --> gate (.state)
+ *                                      ^           ^         ^
+ *                                      | parent    | parent  | perf_gate_state::gate
+ *      child task's context         trigger     target --> state
+ *
+ * Inherited events have neither links nor a gate of their own: the firing of a child's
+ * trigger walks the links of its parent, and finds the state of the child's context for
+ * each of their gates. So a task opens and closes its own windows only, and a change of
+ * links has one place.
+ *
+ * Two paths make inherited events members, and perf_event::child_mutex of the parent
+ * makes sure that none is left out, whichever comes first:
+ *
+ *   fork              __perf_gate_inherit() looks at perf_event::gate of the parent in
+ *                     the section that puts the child on the list of its parent.
+ *   SET_*, JOIN_GATE  perf_gate_enter() sets perf_event::gate in the section that goes
+ *                     over this list.
+ *
+ * An event that ends leaves that list under child_mutex as well, and puts its state
+ * when it is freed. The section of perf_gate_enter() allocates before it changes
+ * anything, so it is done as a whole or not at all.
+ */
+
+#include <linux/mutex.h>
+#include <linux/perf_event.h>
+#include <linux/rculist.h>
+#include <linux/slab.h>
+
+#include "gate.h"
+
+/**
+ * perf_gate_put() - Drop a reference to a gate
+ * @gate:	The gate
+ *
+ * Context: Process context, perf_event_context::lock not held.
+ */
+void perf_gate_put(struct perf_gate *gate)
+{
+	if (refcount_dec_and_test(&gate->refs))
+		kfree_rcu(gate, rcu);
+}
+
+/**
+ * perf_gate_alloc() - Allocate a gate
+ * @event:	The event that is to be its first member
+ * @depth:	Depth that it is to have
+ *
+ * Context: Process context, may sleep.
+ * Return: The gate with one reference, NULL without memory.
+ */
+struct perf_gate *perf_gate_alloc(struct perf_event *event, int depth)
+{
+	struct perf_gate *gate = kzalloc(sizeof(*gate), GFP_KERNEL);
+
+	if (!gate)
+		return NULL;
+
+	atomic_set(&gate->state.depth, depth);
+	gate->state.gate = gate;
+	gate->id = event->id;
+	gate->nest = event->attr.gate_nest;
+	refcount_set(&gate->refs, 1);
+	INIT_LIST_HEAD(&gate->links);
+	INIT_LIST_HEAD(&gate->members);
+
+	return gate;
+}
+
+static struct perf_gate_state *perf_gate_try_get_state(struct perf_event_context *ctx,
+						       struct perf_gate *gate)
+{
+	struct perf_gate_state *state = perf_gate_find_state(ctx, gate);
+
+	lockdep_assert_held(&ctx->lock);
+
+	if (state)
+		state->refs++;
+
+	return state;
+}
+
+/*
+ * Find the state of a gate in the context of inherited events, or make one that has
+ * @depth. Return it with a reference, or NULL without memory.
+ */
+static struct perf_gate_state *
+perf_gate_get_state(struct perf_event_context *ctx, struct perf_gate *gate, int depth,
+		    bool guessed)
+{
+	struct perf_gate_state *state, *new;
+
+	scoped_guard(raw_spinlock_irq, &ctx->lock)
+		state = perf_gate_try_get_state(ctx, gate);
+	if (state)
+		return state;
+
+	new = kzalloc(sizeof(*new), GFP_KERNEL);
+	if (!new)
+		return NULL;
+
+	atomic_set(&new->depth, depth);
+	new->guessed = guessed;
+	new->refs = 1;
+	new->gate = gate;
+	scoped_guard(raw_spinlock_irq, &ctx->lock) {
+		state = perf_gate_try_get_state(ctx, gate);
+		if (!state) {
+			refcount_inc(&gate->refs);
+			latch_tree_insert(&new->node, &ctx->gate_states,
+					  &perf_gate_state_ops);
+		}
+	}
+	if (!state)
+		return new;
+
+	kfree(new);
+
+	return state;
+}
+
+/* Drop a reference. Return the state if it was the last one, for perf_gate_free_state(). */
+static struct perf_gate_state *
+perf_gate_put_state(struct perf_event_context *ctx, struct perf_gate_state *state)
+{
+	lockdep_assert_held(&ctx->lock);
+
+	if (--state->refs || state == &state->gate->state)
+		return NULL;
+
+	latch_tree_erase(&state->node, &ctx->gate_states, &perf_gate_state_ops);
+
+	return state;
+}
+
+/* RCU callbacks may wake a task, which is not allowed with the context locked. */
+static void perf_gate_free_state(struct perf_gate_state *state)
+{
+	if (!state)
+		return;
+
+	perf_gate_put(state->gate);
+	kfree_rcu(state, rcu);
+}
+
+/* Give an event its account, on its CPU. */
+static void perf_gate_install(struct perf_event *event, struct perf_gate_change *change)
+{
+	if (event->gate_account)
+		return;
+
+	perf_gate_steer_init(change->account);
+	/* Readers of the event find an account that is set up. */
+	smp_store_release(&event->gate_account, change->account);
+	change->account = NULL;
+	/*
+	 * A reader that finds a count that is not all inside finds the account, too.
+	 * Pairs with smp_rmb() in perf_gate_count().
+	 */
+	smp_wmb();
+}
+
+/* The event leaves its state, and takes its number of openings along. */
+static void perf_gate_leave_state(struct perf_event *event, struct perf_gate_change *change,
+				  bool opens)
+{
+	struct perf_gate_account *account = event->gate_account;
+	struct perf_gate_state *state = event->gate_state;
+
+	account->opened += atomic64_read(&state->nr_opened);
+	if (opens)
+		perf_gate_trace_move(NULL, state->gate, true);
+	hlist_del_init_rcu(&account->active);
+	change->left = perf_gate_put_state(event->ctx, state);
+}
+
+/* Open an account that no gate moves any more, inside of perf_gate_defer_begin(). */
+static void perf_gate_open_account(struct perf_event *event)
+{
+	struct perf_gate_account *account = event->gate_account;
+
+	account->opened++;
+	if (perf_gate_on_pmu(event))
+		event->pmu->read(event);
+	perf_gate_publish(account,
+			  perf_gate_flip(&account->split[0], local64_read(&event->count),
+					 perf_gate_running(event, perf_event_ctx_time(event))));
+}
+
+static void __perf_gate_change(struct perf_event *event,
+			       struct perf_cpu_context *cpuctx,
+			       struct perf_event_context *ctx, void *info)
+{
+	struct perf_gate_change *change = info;
+	struct perf_gate_account *account;
+	bool opens;
+
+	lockdep_assert_held(&event->ctx->lock);
+
+	change->done = true;
+	if (change->account)
+		perf_gate_install(event, change);
+	account = event->gate_account;
+	if (!account)
+		return;
+
+	/* The event takes the state that its gate has now. */
+	perf_gate_settle_event(event);
+	perf_gate_defer_begin();
+	opens = change->open && !change->state && !account->split[0].open;
+	if (event->gate_state)
+		perf_gate_leave_state(event, change, opens);
+	if (change->joins)
+		account->opened = 0;
+	WRITE_ONCE(event->gate_state, change->state);
+	if (change->state && event->state == PERF_EVENT_STATE_ACTIVE)
+		hlist_add_head_rcu(&account->active, &change->state->active);
+	if (opens)
+		perf_gate_open_account(event);
+	perf_gate_defer_end();
+	perf_gate_settle_event(event);
+}
+
+/**
+ * perf_gate_is_dead() - An event is out of its context, or its task is gone
+ * @event:	The event
+ *
+ * Context: Process context. perf_event_context::mutex of the event held, that of
+ *          an inherited event's parent and its perf_event::child_mutex.
+ * Return: Whether it is.
+ */
+bool perf_gate_is_dead(struct perf_event *event)
+{
+	lockdep_assert(event->parent ?
+		       lockdep_is_held(&event->parent->child_mutex) :
+		       lockdep_is_held(&event->ctx->mutex));
+
+	/* Its CPU schedules it in and out meanwhile, and no more than that. */
+	return READ_ONCE(event->state) <= PERF_EVENT_STATE_EXIT;
+}
+
+/**
+ * perf_gate_change() - Let an event enter or leave a state
+ * @event:	The event
+ * @change:	The change
+ *
+ * Context: As perf_gate_is_dead(). Takes perf_event_context::lock of the event.
+ */
+void perf_gate_change(struct perf_event *event, struct perf_gate_change *change)
+{
+	if (!perf_gate_is_dead(event))
+		event_function_call(event, __perf_gate_change, change);
+	/* A dead event or context keeps the state that it has. */
+	if (!change->done) {
+		change->open = false;
+		guard(raw_spinlock_irq)(&event->ctx->lock);
+		__perf_gate_change(event, NULL, event->ctx, change);
+	}
+	perf_gate_free_state(change->left);
+}
+
+/* The children of an event up to @end put the states that they were to enter. */
+static void perf_gate_unprepare_children(struct perf_event *event, struct perf_gate *gate,
+					 struct perf_event *end, struct hlist_head *accounts)
+{
+	struct perf_gate_account *account;
+	struct perf_gate_state *state;
+	struct perf_event *child;
+	struct hlist_node *next;
+
+	list_for_each_entry(child, &event->child_list, child_list) {
+		if (child == end)
+			break;
+		scoped_guard(raw_spinlock_irq, &child->ctx->lock) {
+			state = perf_gate_find_state(child->ctx, gate);
+			state = perf_gate_put_state(child->ctx, state);
+		}
+		perf_gate_free_state(state);
+	}
+
+	hlist_for_each_entry_safe(account, next, accounts, active)
+		kfree(account);
+}
+
+/* Allocate the accounts and states that the children of an event need in a gate. */
+static int perf_gate_prepare_children(struct perf_event *event, struct perf_gate *gate,
+				      int depth, struct hlist_head *accounts)
+{
+	struct perf_gate_account *account;
+	struct perf_event *child;
+
+	list_for_each_entry(child, &event->child_list, child_list) {
+		if (!child->gate_account) {
+			account = perf_gate_alloc_account(child, true);
+			if (!account)
+				goto error;
+			hlist_add_head(&account->active, accounts);
+		}
+		if (!perf_gate_get_state(child->ctx, gate, depth, true))
+			goto error;
+		cond_resched();
+	}
+
+	return 0;
+
+error:
+	perf_gate_unprepare_children(event, gate, child, accounts);
+
+	return -ENOMEM;
+}
+
+/* Take the account that perf_gate_prepare_children() has allocated for @child. */
+static struct perf_gate_account *
+perf_gate_take_account(struct perf_event *child, struct hlist_head *accounts)
+{
+	struct perf_gate_account *account;
+
+	if (child->gate_account)
+		return NULL;
+
+	account = hlist_entry(accounts->first, struct perf_gate_account, active);
+	hlist_del_init(&account->active);
+	/* All children of one event are alike. */
+	account->event = child;
+
+	return account;
+}
+
+static void perf_gate_count_load(struct perf_gate *gate)
+{
+	unsigned int any = 0, here = 0, most = 0;
+	struct perf_gate_member *member;
+	int cpu = -1;
+
+	list_for_each_entry(member, &gate->members, node) {
+		struct perf_event *event = member->account.event;
+
+		if (event->cpu < 0) {
+			any++;
+			continue;
+		}
+		here = event->cpu == cpu ? here + 1 : 1;
+		cpu = event->cpu;
+		most = max(most, here);
+	}
+	gate->load = any + most;
+}
+
+/* perf_gate_count_load() and JOIN_GATE rely on the order. */
+static void perf_gate_add_member(struct perf_gate *gate, struct perf_event *event)
+{
+	struct perf_gate_member *member;
+
+	list_for_each_entry(member, &gate->members, node) {
+		if (member->account.event->cpu >= event->cpu)
+			break;
+	}
+	list_add_tail(&perf_gate_member(event)->node, &member->node);
+	perf_gate_count_load(gate);
+}
+
+/* The gate ends with its last member. */
+static void perf_gate_del_member(struct perf_gate *gate, struct perf_event *event)
+{
+	struct perf_gate_link *link, *next;
+
+	list_del_init(&perf_gate_member(event)->node);
+	perf_gate_count_load(gate);
+	if (list_empty(&gate->members)) {
+		list_for_each_entry_safe(link, next, &gate->links, gate_node)
+			perf_gate_unlink(link, PERF_GATE_TOGGLE);
+	}
+	perf_gate_put(gate);
+}
+
+/**
+ * perf_gate_enter() - Make an event and those inherited from it members of a gate
+ * @event:	Opened event that is a member of no gate, or the only one of one that
+ *		has no links
+ * @gate:	The gate
+ * @depth:	Depth that the gate is to have in contexts that have no member so far
+ * @member:	Account for the event; set to NULL if it was used
+ *
+ * Context: Process context, perf_event_context::mutex of @event held. Takes
+ *          perf_event::child_mutex.
+ * Return: 0, -ENOMEM, which leaves everything as it was.
+ */
+int perf_gate_enter(struct perf_event *event, struct perf_gate *gate, int depth,
+		    struct perf_gate_member **member)
+{
+	bool joins = !list_empty(&gate->members);
+	struct perf_gate_change change = { .state = &gate->state, .joins = joins };
+	struct perf_gate *former = event->gate;
+	struct perf_event *child;
+	HLIST_HEAD(accounts);
+	int ret;
+
+	lockdep_assert_held(&event->ctx->mutex);
+
+	guard(mutex)(&event->child_mutex);
+
+	ret = perf_gate_prepare_children(event, gate, depth, &accounts);
+	if (ret)
+		return ret;
+
+	if (!event->gate_account) {
+		change.account = &(*member)->account;
+		perf_gate_init_account(change.account, event, true);
+		/* Until now the windows of inherited events were all of their time. */
+		atomic64_set(&(*member)->child_running,
+			     atomic64_read(&event->child_total_time_running));
+		*member = NULL;
+	}
+	scoped_guard(raw_spinlock_irq, &event->ctx->lock)
+		gate->state.refs++;
+	perf_gate_change(event, &change);
+
+	if (former)
+		perf_gate_del_member(former, event);
+	refcount_inc(&gate->refs);
+	WRITE_ONCE(event->gate, gate);
+	perf_gate_add_member(gate, event);
+
+	list_for_each_entry(child, &event->child_list, child_list) {
+		change = (struct perf_gate_change) {
+			.account	= perf_gate_take_account(child, &accounts),
+			.joins		= joins,
+		};
+		/* The reference that perf_gate_prepare_children() got keeps it. */
+		scoped_guard(rcu)
+			change.state = perf_gate_find_state(child->ctx, gate);
+		perf_gate_change(child, &change);
+	}
+
+	return 0;
+}
+
+/**
+ * perf_gate_exit() - Let an event and those inherited from it leave their gate
+ * @event:	Opened event that is a member of a gate, or has left one
+ * @open:	They are open then. Otherwise they keep the state that they have.
+ *
+ * Context: Process context, perf_event_context::mutex of @event held unless it has no
+ *          context yet. Takes perf_event::child_mutex.
+ */
+void perf_gate_exit(struct perf_event *event, bool open)
+{
+	struct perf_gate *gate = event->gate;
+	struct perf_gate_change change = { .open = open };
+	struct perf_event *child;
+
+	guard(mutex)(&event->child_mutex);
+
+	WRITE_ONCE(event->gate, NULL);
+	perf_gate_change(event, &change);
+	list_for_each_entry(child, &event->child_list, child_list) {
+		change = (struct perf_gate_change) { .open = open };
+		perf_gate_change(child, &change);
+	}
+	if (gate)
+		perf_gate_del_member(gate, event);
+}
+
+static void __perf_gate_set(struct perf_event *event,
+			    struct perf_cpu_context *cpuctx,
+			    struct perf_event_context *ctx, void *info)
+{
+	struct perf_gate_state *state = event->gate_state;
+	struct perf_gate_account *account;
+	bool open = *(bool *)info;
+	bool was_open;
+
+	state->guessed = false;
+	was_open = atomic_xchg(&state->depth, open);
+	if (open == was_open)
+		return;
+	if (open)
+		atomic64_inc(&state->nr_opened);
+	perf_gate_trace_move(NULL, state->gate, open);
+
+	hlist_for_each_entry(account, &state->active, active)
+		perf_gate_settle_event(account->event);
+}
+
+/* Set the state of the context of an event, unless this round has come by there. */
+static void perf_gate_set(struct perf_event *event, struct perf_gate *gate, bool open)
+{
+	struct perf_gate_state *state = event->gate_state;
+
+	if (!state || state->round == gate->round || perf_gate_is_dead(event))
+		return;
+
+	state->round = gate->round;
+	event_function_call(event, __perf_gate_set, &open);
+}
+
+/**
+ * perf_gate_set_all() - Open or close a gate in all contexts
+ * @gate:	The gate
+ * @open:	The state that it is to have
+ *
+ * Where all members are out of their context, or their task is gone, it keeps its
+ * state.
+ *
+ * Context: Process context, perf_event_context::mutex of the members held. Takes
+ *          perf_event::child_mutex of each.
+ */
+void perf_gate_set_all(struct perf_gate *gate, bool open)
+{
+	struct perf_gate_member *member;
+	struct perf_event *event, *child;
+
+	gate->round++;
+	list_for_each_entry(member, &gate->members, node) {
+		event = member->account.event;
+		perf_gate_set(event, gate, open);
+
+		guard(mutex)(&event->child_mutex);
+
+		list_for_each_entry(child, &event->child_list, child_list)
+			perf_gate_set(child, gate, open);
+	}
+}
+
+/**
+ * __perf_gate_init() - Make a new event the member of a gate of its own, which is closed
+ * @event:	Event that nothing else refers to, with attr.start_paused
+ *
+ * Context: Process context, as perf_gate_alloc_member().
+ * Return: 0, -EOPNOTSUPP if a gate could not hold back its samples, -ENOMEM.
+ */
+int __perf_gate_init(struct perf_event *event)
+{
+	struct perf_gate_member *member;
+	struct perf_gate *gate;
+
+	if (!perf_gate_can_filter(event))
+		return -EOPNOTSUPP;
+
+	gate = perf_gate_alloc(event, 0);
+	if (!gate)
+		return -ENOMEM;
+
+	member = perf_gate_alloc_member();
+	if (!member) {
+		kfree(gate);
+		return -ENOMEM;
+	}
+
+	perf_gate_init_account(&member->account, event, false);
+	event->gate_account = &member->account;
+	event->gate_state = &gate->state;
+	event->gate = gate;
+	gate->state.refs = 1;
+	perf_gate_add_member(gate, event);
+
+	return 0;
+}
+
+/**
+ * __perf_gate_inherit() - Make an inherited event a member of the gate of its parent
+ * @child:	The event, in no list yet
+ * @source:	The event of the forking task that it is the copy of
+ *
+ * A new process starts with the state of the task that forks, and sees the returns of
+ * its functions. A new thread starts outside of the windows that triggers open.
+ *
+ * Context: Process context, perf_event::child_mutex of the parent held.
+ * Return: 0, -ENOMEM.
+ */
+int __perf_gate_inherit(struct perf_event *child, struct perf_event *source)
+{
+	struct perf_gate *gate = child->parent->gate;
+	struct perf_gate_account *account;
+	struct perf_gate_state *state;
+	int depth;
+
+	lockdep_assert_held(&child->parent->child_mutex);
+
+	account = perf_gate_alloc_account(child, true);
+	if (!account)
+		return -ENOMEM;
+
+	depth = source->gate_state ? atomic_read(&source->gate_state->depth) : 1;
+	if (child->ctx->gate_thread && READ_ONCE(gate->nr_starters))
+		depth = 0;
+	state = perf_gate_get_state(child->ctx, gate, depth, false);
+	if (!state) {
+		kfree(account);
+		return -ENOMEM;
+	}
+
+	/* JOIN_GATE may have met another member of the task that is being forked. */
+	scoped_guard(raw_spinlock_irq, &child->ctx->lock) {
+		if (state->guessed)
+			atomic_set(&state->depth, depth);
+		state->guessed = false;
+	}
+
+	/* The event has no count yet, so its account may as well begin as the gate is. */
+	account->split[0].open = atomic_read(&state->depth);
+	account->split[1].open = account->split[0].open;
+	child->gate_account = account;
+	child->gate_state = state;
+
+	return 0;
+}
+
+/**
+ * __perf_gate_sever() - An event loses its links and leaves its gate
+ * @event:	Event that has links or a gate, and that is in no context's lists
+ *
+ * The gates that it was a trigger of keep their state, so that a count can still be
+ * read as it was. The event keeps its own, too.
+ *
+ * Context: Process context, perf_event_context::mutex of @event held.
+ */
+void __perf_gate_sever(struct perf_event *event)
+{
+	struct perf_gate_link *link;
+	struct hlist_node *next;
+
+	hlist_for_each_entry_safe(link, next, &event->gate_links, node)
+		perf_gate_unlink(link, PERF_GATE_TOGGLE);
+	if (event->gate)
+		perf_gate_exit(event, false);
+}
+
+/**
+ * __perf_gate_release() - An event that is being freed leaves its state
+ * @event:	Event that is in no context's lists, and that nothing else refers to
+ *
+ * The account stays until perf_gate_free_rcu().
+ *
+ * Context: Process context. Takes perf_event_context::lock of an inherited event.
+ */
+void __perf_gate_release(struct perf_event *event)
+{
+	struct perf_gate_state *state = event->gate_state;
+
+	/* perf_gate_sever() has done that for events that were in a context. */
+	if (!event->parent && event->gate) {
+		event->gate_state = NULL;
+		list_del(&perf_gate_member(event)->node);
+		perf_gate_put(event->gate);
+	} else if (state) {
+		scoped_guard(raw_spinlock_irq, &event->ctx->lock)
+			state = perf_gate_put_state(event->ctx, state);
+		perf_gate_free_state(state);
+	}
+	/* Queued only for running events, and this one will not run again. */
+	irq_work_sync(&event->gate_account->work);
+	if (!event->parent)
+		perf_gate_put_key();
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf selftests - counts of groups, and of events that children inherit
+ *
+ * Software events only, which any machine has. Their PMUs are several: that of page
+ * faults is another than that of the task clock.
+ */
+#define _GNU_SOURCE
+
+#include <signal.h>
+#include <time.h>
+
+#include <sys/ioctl.h>
+
+#include "../kselftest_harness.h"
+#include "event_helpers.h"
+
+#define ROUNDS	20
+#define PAGES	16
+
+#define NR_MEMBERS	3
+
+struct group_values {
+	__u64 nr;
+	__u64 enabled;
+	__u64 running;
+	__u64 value[NR_MEMBERS];
+};
+
+static int software_event(__u64 config, int leader, bool disabled, bool inherit)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_SOFTWARE,
+		.size		= sizeof(attr),
+		.config		= config,
+		.disabled	= disabled,
+		.inherit	= inherit,
+		.exclude_kernel	= 1,
+	};
+
+	if (inherit)
+		attr.read_format = PERF_FORMAT_GROUP |
+				   PERF_FORMAT_TOTAL_TIME_ENABLED |
+				   PERF_FORMAT_TOTAL_TIME_RUNNING;
+
+	return syscall(__NR_perf_event_open, &attr, 0, -1, leader, 0);
+}
+
+/* One page fault for each of them. */
+static void touch_pages(unsigned int nr)
+{
+	size_t size = nr * sysconf(_SC_PAGESIZE);
+	volatile char *area;
+	size_t i;
+
+	area = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (area == MAP_FAILED)
+		_exit(1);
+	madvise((void *)area, size, MADV_NOHUGEPAGE);
+	for (i = 0; i < size; i += size / nr)
+		area[i] = 1;
+	munmap((void *)area, size);
+}
+
+static __u64 count_of(struct __test_metadata *const _metadata, int fd)
+{
+	__u64 value = -1ULL;
+
+	ASSERT_EQ(sizeof(value), read(fd, &value, sizeof(value)));
+	return value;
+}
+
+static double seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+/* A member that joins a running group counts from there on, whatever its PMU is. */
+TEST(member_that_joins_late_counts)
+{
+	int i, leader, member;
+
+	for (i = 0; i < ROUNDS; i++) {
+		leader = software_event(PERF_COUNT_SW_TASK_CLOCK, -1, false, false);
+		ASSERT_LE(0, leader);
+		member = software_event(PERF_COUNT_SW_PAGE_FAULTS, leader, false, false);
+		ASSERT_LE(0, member);
+		touch_pages(PAGES);
+		EXPECT_LE(PAGES, count_of(_metadata, member));
+		close(member);
+		close(leader);
+	}
+}
+
+TEST(member_that_is_enabled_late_counts)
+{
+	int i, leader, member;
+
+	for (i = 0; i < ROUNDS; i++) {
+		leader = software_event(PERF_COUNT_SW_TASK_CLOCK, -1, false, false);
+		ASSERT_LE(0, leader);
+		member = software_event(PERF_COUNT_SW_PAGE_FAULTS, leader, true, false);
+		ASSERT_LE(0, member);
+		touch_pages(PAGES);
+		EXPECT_EQ(0, count_of(_metadata, member));
+		ASSERT_EQ(0, ioctl(member, PERF_EVENT_IOC_ENABLE, 0));
+		touch_pages(PAGES);
+		EXPECT_LE(PAGES, count_of(_metadata, member));
+		close(member);
+		close(leader);
+	}
+}
+
+TEST(clock_that_joins_late_counts)
+{
+	int i, leader, member;
+
+	for (i = 0; i < ROUNDS; i++) {
+		leader = software_event(PERF_COUNT_SW_PAGE_FAULTS, -1, false, false);
+		ASSERT_LE(0, leader);
+		member = software_event(PERF_COUNT_SW_TASK_CLOCK, leader, false, false);
+		ASSERT_LE(0, member);
+		touch_pages(PAGES);
+		EXPECT_LT(0, count_of(_metadata, member));
+		close(member);
+		close(leader);
+	}
+}
+
+static void group_open(struct __test_metadata *const _metadata, int fds[NR_MEMBERS])
+{
+	int i;
+
+	for (i = 0; i < NR_MEMBERS; i++) {
+		fds[i] = software_event(PERF_COUNT_SW_PAGE_FAULTS, i ? fds[0] : -1, false, true);
+		ASSERT_LE(0, fds[i]);
+	}
+}
+
+static void group_close(int fds[NR_MEMBERS])
+{
+	int i;
+
+	for (i = NR_MEMBERS - 1; i >= 0; i--)
+		close(fds[i]);
+}
+
+static int group_read(int fd, struct group_values *values)
+{
+	int len = read(fd, values, sizeof(*values));
+
+	if (len < 0)
+		return -errno;
+	return len == sizeof(*values) && values->nr == NR_MEMBERS ? 0 : -EPROTO;
+}
+
+/* Children that have ended have left their counts with the event. */
+TEST(reset_takes_the_counts_of_children_as_well)
+{
+	struct group_values values;
+	int i, fds[NR_MEMBERS];
+	pid_t pid;
+
+	group_open(_metadata, fds);
+	pid = fork();
+	if (!pid) {
+		touch_pages(1000);
+		_exit(0);
+	}
+	wait_for_success(_metadata, pid);
+	ASSERT_EQ(0, group_read(fds[0], &values));
+	for (i = 0; i < NR_MEMBERS; i++)
+		EXPECT_LE(1000, values.value[i]);
+
+	/* The member alone, then the rest. */
+	ASSERT_EQ(0, ioctl(fds[1], PERF_EVENT_IOC_RESET, 0));
+	ASSERT_EQ(0, group_read(fds[0], &values));
+	EXPECT_LE(1000, values.value[0]);
+	EXPECT_GT(1000, values.value[1]);
+	EXPECT_LE(1000, values.value[2]);
+	ASSERT_EQ(0, ioctl(fds[0], PERF_EVENT_IOC_RESET, PERF_IOC_FLAG_GROUP));
+	ASSERT_EQ(0, group_read(fds[0], &values));
+	for (i = 0; i < NR_MEMBERS; i++)
+		EXPECT_GT(1000, values.value[i]);
+	/* The times stay, as those of the event itself do. */
+	EXPECT_LT(0, values.running);
+	group_close(fds);
+}
+
+/* A child whose children come and go, each with the group that it inherits. */
+static pid_t start_storm(void)
+{
+	pid_t pid = fork(), child;
+
+	if (pid)
+		return pid;
+	for (;;) {
+		child = fork();
+		if (!child)
+			_exit(0);
+		if (child > 0)
+			waitpid(child, NULL, 0);
+	}
+}
+
+#define STORMS	4
+
+TEST(group_can_be_read_while_tasks_fork_and_exit)
+{
+	unsigned int reads = 0, refused = 0, other = 0, back = 0;
+	struct group_values values, last = {};
+	int i, ret, fds[NR_MEMBERS];
+	pid_t storms[STORMS];
+	double end;
+
+	group_open(_metadata, fds);
+	for (i = 0; i < STORMS; i++)
+		storms[i] = start_storm();
+
+	for (end = seconds() + 3; seconds() < end; reads++) {
+		ret = group_read(fds[0], &values);
+		if (ret) {
+			refused += ret == -ECHILD;
+			other += ret != -ECHILD;
+			continue;
+		}
+		for (i = 0; i < NR_MEMBERS; i++)
+			back += values.value[i] < last.value[i];
+		last = values;
+	}
+
+	for (i = 0; i < STORMS; i++)
+		kill(storms[i], SIGKILL);
+	for (i = 0; i < STORMS; i++)
+		waitpid(storms[i], NULL, 0);
+	TH_LOG("%u reads, %u refused with ECHILD", reads, refused);
+	EXPECT_LT(100, reads);
+	EXPECT_EQ(0, refused);
+	EXPECT_EQ(0, other);
+	EXPECT_EQ(0, back);
+	group_close(fds);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perf ring buffer selftests - children that end while splice(2) takes the records
+ *
+ * A page that a pipe has must have no writer, on whatever CPU a child ends. The bytes
+ * go through a socket, which frees the pages for others, and must be whole records.
+ *
+ * PERF_STRESS_SECONDS tells for how long, 4 if it is not set.
+ */
+#define _GNU_SOURCE
+
+#include <sys/socket.h>
+
+#include "../kselftest_harness.h"
+#include "ring_splice_helpers.h"
+#include "ring_child_helpers.h"
+
+#define NR_PAGES	16
+#define NR_BYTES	(1 << 20)
+#define NR_MEMBERS	320
+#define NR_CHILDREN	8
+
+FIXTURE(ring_splice_child)
+{
+	struct perf_event_attr attr;
+	struct child_sum sum;
+	char *bytes;
+	size_t len;
+	int fds[NR_MEMBERS];
+	int pipes[2];
+	int sockets[2];
+	int nr;
+};
+
+FIXTURE_SETUP(ring_splice_child)
+{
+	SKIP_WITHOUT_SPLICE();
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "needs two CPUs");
+	self->attr = child_attr();
+	self->attr.disabled = 0;
+	memset(&self->sum, 0, sizeof(self->sum));
+	self->bytes = malloc(NR_BYTES);
+	self->len = 0;
+	self->nr = 0;
+	ASSERT_NE(NULL, self->bytes);
+	ASSERT_EQ(0, pipe_open(self->pipes, MIB));
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, self->sockets));
+}
+
+FIXTURE_TEARDOWN(ring_splice_child)
+{
+	int i;
+
+	for (i = 0; i < self->nr; i++)
+		close(self->fds[i]);
+	pipe_close(self->pipes);
+	pipe_close(self->sockets);
+	free(self->bytes);
+}
+
+static void add_event(struct __test_metadata *const _metadata,
+		      FIXTURE_DATA(ring_splice_child) *self)
+{
+	int leader = self->nr ? self->fds[0] : -1;
+	int fd;
+
+	fd = syscall(__NR_perf_event_open, &self->attr, 0, EVENT_CPU, leader, 0);
+	ASSERT_LE(0, fd) {
+		TH_LOG("open: %s", strerror(errno));
+	}
+	self->fds[self->nr++] = fd;
+	if (leader < 0) {
+		struct perf_event_buffer buffer = splice_buffer(NR_PAGES);
+
+		buffer.watermark = 1;
+		ASSERT_EQ(0, buffer_alloc(fd, &buffer));
+	}
+}
+
+/* Whole records of what has come so far are added up, the rest waits for more. */
+static void add_up(FIXTURE_DATA(ring_splice_child) *self)
+{
+	struct perf_event_header *header;
+	size_t at = 0;
+
+	while (!self->sum.bad && at + sizeof(*header) <= self->len) {
+		header = (void *)(self->bytes + at);
+		if (at + header->size > self->len)
+			break;
+		child_sum_record(&self->sum, header);
+		at += header->size;
+	}
+	self->len -= at;
+	memmove(self->bytes, self->bytes + at, self->len);
+}
+
+/* Whether anything has come. */
+static bool take(struct __test_metadata *const _metadata,
+		 FIXTURE_DATA(ring_splice_child) *self)
+{
+	ssize_t ret, sent, got;
+
+	ret = ring_splice(self->fds[0], self->pipes[1], MIB);
+	if (ret == -EAGAIN || !ret)
+		return false;
+	EXPECT_LT(0, ret) {
+		self->sum.bad = true;
+	}
+	while (ret > 0) {
+		sent = splice(self->pipes[0], NULL, self->sockets[0], NULL,
+			      ret < 4096 ? ret : 4096, 0);
+		if (sent <= 0) {
+			self->sum.bad = true;
+			break;
+		}
+		ret -= sent;
+		while (sent > 0) {
+			got = recv(self->sockets[1], self->bytes + self->len,
+				   NR_BYTES - self->len, 0);
+			if (got <= 0)
+				break;
+			self->len += got;
+			sent -= got;
+			add_up(self);
+		}
+	}
+	return true;
+}
+
+TEST_F_TIMEOUT(ring_splice_child, children_end_beside_a_writer, 900)
+{
+	struct child_work *work = child_work_map();
+	struct child_sum *sum = &self->sum;
+	time_t end, moved;
+	pid_t pids[3];
+	int i;
+
+	self->attr.remove_on_exec = 1;
+	add_event(_metadata, self);
+	ASSERT_NE(NULL, work);
+	ASSERT_EQ(0, start_children(work, pids));
+
+	end = child_stress_end();
+	moved = time(NULL);
+	while (!sum->bad && time(NULL) < end && time(NULL) <= moved + 20) {
+		if (take(_metadata, self))
+			moved = time(NULL);
+		else
+			sched_yield();
+	}
+	__atomic_store_n(&work->stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < 3; i++)
+		wait_for_success(_metadata, pids[i]);
+
+	while (!sum->bad && take(_metadata, self))
+		;
+	ASSERT_FALSE(sum->bad) {
+		TH_LOG("after %lu samples and %lu reads", sum->samples, sum->reads);
+	}
+	EXPECT_EQ(0, self->len);
+	sum->samples = 0;
+	run_on(EVENT_CPU);
+	make_faults(1);
+	take(_metadata, self);
+	EXPECT_LE(1, sum->samples);
+	EXPECT_FALSE(sum->bad);
+	EXPECT_LE(work->ended, sum->reads + sum->lost);
+	EXPECT_LT(0, work->ended);
+	TH_LOG("%lu children ended, %lu of them told, %lu records lost", work->ended,
+	       sum->reads, sum->lost);
+}
+
+/* A record of many pages, which takes long to write. */
+TEST_F_TIMEOUT(ring_splice_child, large_groups_end_beside_a_writer, 900)
+{
+	struct child_work *work = child_work_map();
+	pid_t writer, pid;
+	int i, nr;
+
+	self->attr.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_ID | PERF_FORMAT_LOST |
+				 PERF_FORMAT_GATE_TIME | PERF_FORMAT_GATE_COUNT;
+	add_event(_metadata, self);
+	self->attr.sample_period = 0;
+	for (i = 1; i < NR_MEMBERS; i++)
+		add_event(_metadata, self);
+	ASSERT_NE(NULL, work);
+	writer = fork();
+	if (!writer)
+		fault_for_ever(work);
+
+	for (nr = 0; nr < NR_CHILDREN && !self->sum.bad; nr++) {
+		pid = child_elsewhere(0);
+		ASSERT_LT(0, pid);
+		while (waitpid(pid, NULL, WNOHANG) == 0)
+			take(_metadata, self);
+		while (take(_metadata, self))
+			;
+	}
+	__atomic_store_n(&work->stop, true, __ATOMIC_RELAXED);
+	while (waitpid(writer, NULL, WNOHANG) == 0)
+		take(_metadata, self);
+	while (take(_metadata, self))
+		;
+	EXPECT_FALSE(self->sum.bad);
+	EXPECT_EQ(0, self->len);
+	EXPECT_LE(NR_CHILDREN, self->sum.reads + self->sum.lost);
+	EXPECT_LT(0, self->sum.reads);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * perfmon selftests - the memory of contexts and buffers, and who pays for it
+ */
+#define _GNU_SOURCE
+
+#include "../kselftest_harness.h"
+#include "perfmon_helpers.h"
+
+#define MAX_CONTEXTS	200
+
+/* Bytes that each user may have beyond RLIMIT_MEMLOCK, 0 if that cannot be told */
+static unsigned long allowance(void)
+{
+	char text[32];
+
+	if (read_file("/proc/sys/kernel/perf_event_mlock_kb", text, sizeof(text)))
+		return 0;
+	return strtoul(text, NULL, 0) * 1024 * sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static int limit_memlock(unsigned long bytes)
+{
+	struct rlimit limit = { bytes, bytes };
+
+	return setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
+/* A context with all the sets and all the software registers that it may have */
+static long fill_context(int fd)
+{
+	long ret = 0;
+	int set, sw;
+
+	for (set = 0; set < 65 && !ret; set++) {
+		ret = pfm_make_set(fd, set, 0, 0, 0);
+		for (sw = 0; sw < PERF_COUNT_SW_BPF_OUTPUT && !ret; sw++)
+			ret = pfm_set_pmd(fd, set, PFM_SW_BASE + sw, 0);
+	}
+	return ret;
+}
+
+/* How many such contexts this user can have; the last one that fails must say ENOMEM */
+static int contexts_until_refused(int fds[MAX_CONTEXTS])
+{
+	long ret = 0;
+	int n;
+
+	for (n = 0; n < MAX_CONTEXTS; n++) {
+		fds[n] = pfm_open(0);
+		ret = fds[n] < 0 ? fds[n] : fill_context(fds[n]);
+		if (ret)
+			break;
+	}
+	if (n < MAX_CONTEXTS && fds[n] >= 0)
+		close(fds[n]);
+	return n == MAX_CONTEXTS || ret == -ENOMEM ? n : -1;
+}
+
+/* 0 if the user may have at least one context, and no more than @bytes of them */
+static int contexts_fit(unsigned long bytes)
+{
+	int fds[MAX_CONTEXTS], round, last = 0, n, i;
+
+	/* Closing a context gives its memory back. */
+	for (round = 0; round < 3; round++) {
+		n = contexts_until_refused(fds);
+		for (i = 0; i < n; i++)
+			close(fds[i]);
+		if (n < 1)
+			return 1;
+		/* A set has more than a KiB, a register more than 128 bytes. */
+		if (n * 65UL * (1024 + PERF_COUNT_SW_BPF_OUTPUT * 128) > bytes)
+			return 2;
+		if (round && n != last)
+			return 3;
+		last = n;
+	}
+	return 0;
+}
+
+TEST(context_that_is_not_loaded_is_charged)
+{
+	unsigned long bytes = allowance();
+
+	ASSERT_NE(0, bytes);
+	EXPECT_EQ(0, AS_NOBODY(limit_memlock(0) ? 99 : contexts_fit(bytes)));
+	EXPECT_EQ(0, AS_NOBODY(limit_memlock(4 << 20) ? 99 : contexts_fit(bytes + (4 << 20))));
+}
+
+#define SETS_MAX	"/sys/kernel/perfmon/sets_max"
+
+FIXTURE(many)
+{
+	char sets[32];
+};
+
+FIXTURE_SETUP(many)
+{
+	ASSERT_EQ(0, read_file(SETS_MAX, self->sets, sizeof(self->sets)));
+	ASSERT_EQ(0, write_file(SETS_MAX, "1024"));
+}
+
+FIXTURE_TEARDOWN(many)
+{
+	write_file(SETS_MAX, self->sets);
+}
+
+/* 0 if as many sets fit as there are times 2 KiB in @bytes, but for a tenth */
+static int sets_fit(unsigned long bytes)
+{
+	unsigned long sets = 0;
+	long ret = 0;
+	int fd, set;
+
+	while (sets * 2048 < 2 * bytes && !ret) {
+		fd = pfm_open(0);
+		ret = fd < 0 ? fd : 0;
+		for (set = 0; set < 1025 && !ret; set++, sets++)
+			ret = pfm_make_set(fd, set, 0, 0, 0);
+	}
+	if (ret != -ENOMEM)
+		return 1;
+	return sets * 2048 * 10 < bytes * 9 ? 2 : 0;
+}
+
+TEST_F(many, set_takes_two_kilobytes)
+{
+	unsigned long bytes = allowance();
+
+	ASSERT_NE(0, bytes);
+	EXPECT_EQ(0, AS_NOBODY(limit_memlock(0) ? 99 : sets_fit(bytes)));
+}
+
+TEST(privileged_user_is_not_limited)
+{
+	struct rlimit old;
+	int fds[20], n, i;
+
+	ASSERT_EQ(0, getrlimit(RLIMIT_MEMLOCK, &old));
+	ASSERT_EQ(0, limit_memlock(0));
+	for (n = 0; n < 20; n++) {
+		fds[n] = pfm_open(0);
+		ASSERT_LE(0, fds[n]);
+		ASSERT_EQ(0, fill_context(fds[n]));
+	}
+	for (i = 0; i < n; i++)
+		close(fds[i]);
+	setrlimit(RLIMIT_MEMLOCK, &old);
+}
+
+static int open_buffer(size_t size)
+{
+	struct pfm_dfl_smpl_arg arg = { .buf_size = size };
+	struct pfarg_ctx ctx = { };
+
+	return pfm_create(&ctx, "default", &arg, sizeof(arg));
+}
+
+static void child_fills(struct shared *shared, int uid)
+{
+	if (limit_memlock(RLIM_INFINITY) || setresuid(uid, uid, uid))
+		_exit(99);
+	while (open_buffer(1 << 20) >= 0)
+		shared->progress++;
+	shared->done = 1;
+	for (;;)
+		pause();
+}
+
+TEST(buffers_of_other_users_leave_room)
+{
+	struct shared *shared[2];
+	pid_t pid[2];
+	int fd, i;
+
+	for (i = 0; i < 2; i++) {
+		shared[i] = shared_map();
+		pid[i] = fork();
+		if (!pid[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			child_fills(shared[i], 65533 + i);
+		}
+		while (!shared[i]->done && waitpid(pid[i], NULL, WNOHANG) != pid[i])
+			usleep(1000);
+		EXPECT_LE(1, shared[i]->progress);
+	}
+	fd = open_buffer(1 << 20);
+	EXPECT_LE(0, fd);
+	close(fd);
+	for (i = 0; i < 2; i++)
+		child_kill(pid[i]);
+}
+
+TEST_HARNESS_MAIN
