@@ -196,6 +196,7 @@ static __always_inline void perf_splice_woken(struct perf_buffer *rb)
  * the offlining of a CPU brings one there, when a PMU moves its events.
  *
  * Context: Any, NMI included, without preemption.
+ * Return: true if the record is to be refused.
  */
 static __always_inline bool perf_splice_foreign(struct perf_buffer *rb)
 {

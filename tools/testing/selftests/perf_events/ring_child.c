@@ -41,7 +41,7 @@ FIXTURE_TEARDOWN(ring_child)
 
 /* The next event of the group, which has a buffer if it is the first one. */
 static void add_event(struct __test_metadata *const _metadata,
-		      FIXTURE_DATA(ring_child) *self)
+		      struct _test_data_ring_child *self)
 {
 	int leader = self->nr ? self->fds[0] : -1;
 	int fd;

@@ -77,16 +77,16 @@ static inline pid_t child_elsewhere(unsigned int nr_faults)
 
 static inline void end_children(struct child_work *work, bool exec)
 {
-	static char name[] = "ring_child", env[] = END_NOW "=1";
-	char *argv[] = { name, NULL }, *envp[] = { env, NULL };
 	pid_t pid;
 
 	run_on(OTHER_CPU);
 	while (!__atomic_load_n(&work->stop, __ATOMIC_RELAXED)) {
 		pid = fork();
 		if (!pid) {
-			if (exec)
-				execve("/proc/self/exe", argv, envp);
+			if (exec) {
+				setenv(END_NOW, "1", 1);
+				execl("/proc/self/exe", "ring_child", NULL);
+			}
 			_exit(0);
 		}
 		if (pid < 0 || waitpid(pid, NULL, 0) != pid)

@@ -16,7 +16,7 @@
 #include "ring_child_helpers.h"
 
 #define NR_PAGES	16
-#define NR_BYTES	(1 << 20)
+#define NR_BYTES	MIB
 #define NR_MEMBERS	320
 #define NR_CHILDREN	8
 
@@ -60,7 +60,7 @@ FIXTURE_TEARDOWN(ring_splice_child)
 }
 
 static void add_event(struct __test_metadata *const _metadata,
-		      FIXTURE_DATA(ring_splice_child) *self)
+		      struct _test_data_ring_splice_child *self)
 {
 	int leader = self->nr ? self->fds[0] : -1;
 	int fd;
@@ -79,7 +79,7 @@ static void add_event(struct __test_metadata *const _metadata,
 }
 
 /* Whole records of what has come so far are added up, the rest waits for more. */
-static void add_up(FIXTURE_DATA(ring_splice_child) *self)
+static void add_up(struct _test_data_ring_splice_child *self)
 {
 	struct perf_event_header *header;
 	size_t at = 0;
@@ -97,7 +97,7 @@ static void add_up(FIXTURE_DATA(ring_splice_child) *self)
 
 /* Whether anything has come. */
 static bool take(struct __test_metadata *const _metadata,
-		 FIXTURE_DATA(ring_splice_child) *self)
+		 struct _test_data_ring_splice_child *self)
 {
 	ssize_t ret, sent, got;
 
