@@ -177,7 +177,8 @@ FIXTURE_SETUP(held)
 	holder = mmap(NULL, sizeof(*holder), PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, holder);
-	self->fd = holder->fd = pfm_open(PFM_FL_REMOTE);
+	holder->fd = pfm_open(PFM_FL_REMOTE);
+	self->fd = holder->fd;
 	ASSERT_LE(0, self->fd);
 	self->pid = fork();
 	if (!self->pid) {
