@@ -208,8 +208,8 @@ void perf_mmap_charge_get(struct perf_mmap_charge *charge, struct mm_struct *mm)
  * @mm:		mm of the mapping that is gone
  *
  * If it was the last one of the mm that pays, the user pays from now on. Where the buffer
- * is gone with its last mapping, perf_mmap_charge_free() is called instead: other processes
- * of the user must not find their limit used up in between.
+ * is gone with its last mapping, perf_mmap_charge_free() is called instead, so that the
+ * limit of the user's other processes is not used up in between.
  *
  * Context: Any but interrupts. @mm's mmap_lock is held, or @mm is about to be freed.
  *	    perf_mmap_charge_free() may run meanwhile if this is within an RCU read-side

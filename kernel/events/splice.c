@@ -17,9 +17,9 @@
  * still has the rest.
  *
  * A page that was given away is not the buffer's any more, and never changes. When the
- * last pipe lets go of it and nobody else refers to it, it becomes a spare, which
- * takes the place of another page later on. What records leave out of a page is zero
- * in a fresh one, and shows older records of the same buffer in a spare.
+ * last pipe lets go of it and nothing else refers to it, it becomes a spare, which
+ * takes the place of another page later on. Bytes that records leave out are zero in a
+ * fresh page, and show older records of the same buffer in a spare.
  *
  * Writers see tail in __perf_output_begin(), on one CPU, in any context. A writer that
  * has seen a tail sees the pages that were exchanged before it. It does not go into
@@ -85,9 +85,9 @@ static struct page *take_spare(struct perf_splice *splice)
 }
 
 /*
- * A socket, or a second pipe by tee(2), may still refer to the page. If nobody does,
- * nobody can: it is mapped nowhere. Then all reading of it is over, and the branch
- * orders what is written to it later.
+ * A socket, or a second pipe by tee(2), may still refer to the page. Without such a
+ * reference none can come, because the page is mapped nowhere. All reading of it is
+ * over then, and the branch orders later stores to it.
  */
 static void splice_buf_release(struct pipe_inode_info *pipe, struct pipe_buffer *buf)
 {
@@ -460,7 +460,7 @@ static void write_last_lost(struct perf_buffer *rb)
  * perf_splice_at_end - Whether all is read, and no more will come
  * @rb:		buffer that is read by splice(2), found to be drained
  *
- * If it is so but for losses that nobody has told, writes the record of them.
+ * If it is so but for losses that no record tells, writes that record.
  *
  * Context: Process. The file of the event that owns @rb is open.
  * Return: true at the end, false if there may be something to read.
@@ -632,7 +632,7 @@ __poll_t perf_splice_poll(struct perf_buffer *rb)
 	return in || aux_ready(rb) ? events | EPOLLIN | EPOLLRDNORM : events;
 }
 
-/* All events of the buffer, of which the owner is one for as long as somebody waits. */
+/* A reader waits on the owner, and poll(2) on any event of the buffer. */
 void __perf_splice_wake(struct perf_buffer *rb)
 {
 	struct perf_event *event;
@@ -679,7 +679,7 @@ int perf_splice_init(struct perf_buffer *rb, struct perf_event *owner)
 
 /**
  * perf_splice_free_spares - Free what waits to be written to again, and keep no more
- * @splice:	of a buffer that nobody reads any more
+ * @splice:	of a buffer that has no reader any more
  *
  * Context: Process.
  */

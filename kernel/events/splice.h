@@ -38,7 +38,7 @@ struct pipe_inode_info;
  * @spare_lock:	protects the following, in process context
  * @max_spares:	how many pages @spares takes, 0 when @owner is NULL
  * @nr_spares:	how many it has
- * @spares:	pages with records of this buffer that nobody else refers to
+ * @spares:	pages with records of this buffer that have no other reference
  */
 struct perf_splice {
 	struct perf_event	*owner;
@@ -93,7 +93,7 @@ static inline void perf_splice_event_ended(struct perf_event *event)
 		__perf_splice_event_ended(event);
 }
 
-/* The head, where a user who has mapped the user page cannot change it. */
+/* A copy of the head that programs cannot change by a mapping of the user page. */
 static __always_inline void perf_splice_publish(struct perf_buffer *rb,
 						unsigned long head)
 {

@@ -25,7 +25,7 @@
 #define PERF_GATE_STOPPER	2U
 #define PERF_GATE_TOGGLE	(PERF_GATE_STARTER | PERF_GATE_STOPPER)
 
-/* What a firing does to the depth, in one word with PERF_GATE_BEFORE or _AFTER. */
+/* The effect of a firing on the depth, in one word with PERF_GATE_BEFORE or _AFTER. */
 #define PERF_GATE_OPENS		1UL
 #define PERF_GATE_TOGGLES	8UL
 #define PERF_GATE_NESTS		16UL
@@ -43,7 +43,7 @@ struct perf_gate_split {
 };
 
 /**
- * perf_gate_act() - What a firing does to the gate of a link
+ * perf_gate_act() - Compute the effect of a firing on the gate of a link
  * @role:	Role of the trigger
  * @nest:	attr.gate_nest of the members
  *

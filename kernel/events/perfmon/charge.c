@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory: the user who has created a context pays for it.
+ * Memory: the user that creates a context pays for it.
  *
  * A context, its sets, their registers and its sampling buffer are kernel memory that
  * lives as long as a descriptor does. They are charged in pages, as a perf buffer
