@@ -499,6 +499,72 @@ TEST_F(ring_splice_wait, last_loss_is_told_of_a_paused_buffer)
 	close(fd);
 }
 
+struct filler {
+	pthread_t thread;
+	int pipe;
+	int delay;
+	bool go;
+};
+
+/* The pipe is full some microseconds after the other thread has called splice(2). */
+static void *fill_pipe(void *arg)
+{
+	struct filler *filler = arg;
+	char page[4096] = "";
+
+	while (!__atomic_load_n(&filler->go, __ATOMIC_ACQUIRE))
+		sched_yield();
+	usleep(filler->delay);
+	while (write(filler->pipe, page, sizeof(page)) > 0)
+		;
+	return NULL;
+}
+
+/*
+ * The pipe is unlocked while the reader waits for the last writer. If others fill it
+ * meanwhile, the record of the last loss has no room, and a reader that does not wait
+ * is told so.
+ */
+TEST_F_TIMEOUT(ring_splice_wait, pipe_may_fill_before_the_end, 60)
+{
+	int told = 0, round;
+
+	for (round = 0; round < 40; round++) {
+		struct filler filler = { .delay = 50 * (round % 8) };
+		struct child child;
+		ssize_t ret;
+		int pipes[2];
+		int fd;
+
+		ASSERT_EQ(0, pipe_open(pipes, 16 * page_size()));
+		filler.pipe = pipes[1];
+		ASSERT_EQ(0, fcntl(pipes[1], F_SETFL, O_NONBLOCK));
+		ASSERT_EQ(0, child_start(&child, 10));
+		fd = alloc_of_child(&child, &self->attr);
+		ASSERT_LE(0, fd);
+		ASSERT_EQ(0, event_ioctl(fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1));
+		ASSERT_EQ(0, event_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
+		ASSERT_EQ(0, child_fault(&child));
+		ASSERT_EQ(0, pthread_create(&filler.thread, NULL, fill_pipe, &filler));
+		ASSERT_EQ(0, child_end(&child));
+		__atomic_store_n(&filler.go, true, __ATOMIC_RELEASE);
+		ret = ring_splice(fd, pipes[1], MIB);
+		pthread_join(filler.thread, NULL);
+		pipe_close(pipes);
+		if (ret == -EAGAIN) {
+			told++;
+			/* What the pipe had no room for is there still. */
+			ret = ring_splice(fd, self->pipes[1], MIB);
+			EXPECT_EQ(0, stream_read(&self->stream, self->pipes[0], ret));
+		}
+		EXPECT_LT(0, ret);
+		close(fd);
+	}
+	stream_sum(&self->stream, &self->sum);
+	EXPECT_EQ(told, self->sum.lost_records);
+	EXPECT_FALSE(self->sum.bad);
+}
+
 TEST_F(ring_splice_wait, no_loss_needs_no_record)
 {
 	struct child child;
