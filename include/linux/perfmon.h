@@ -5,6 +5,7 @@
 #include <linux/sched.h>
 #include <uapi/linux/perfmon.h>
 
+struct perf_event;
 struct perf_event_attr;
 
 /* How many control registers a map may have */
@@ -29,12 +30,15 @@ struct pfm_pmc_val {
  * @pmds:	data registers there are
  * @width:	bits of a counter
  * @pmc_dfl:	value of a control register that was not written
- * @pmc_rsvd:	bits of it that must keep that value
- * @check:	is the value of a control register one that to_attr() knows?
- *		NULL means yes
+ * @pmc_rsvd:	bits of it that always have that value
+ * @check:	is the value of a control register one that to_attr() knows? Bits
+ *		that always have another value are no error if the hardware
+ *		has them. NULL means yes
  * @to_attr:	describe the event that data register @pmd counts; @pmcs has
  *		PFM_MAX_PMCS elements. Return: 0, -ENOENT if no register that
  *		was written says what to count, or an error
+ * @pmd_of:	data register of the counter that an event of the CPU's PMU has,
+ *		which is active. NULL if the map is not that of the CPU's PMU
  */
 struct pfm_pmu_map {
 	const char	*model;
@@ -46,6 +50,7 @@ struct pfm_pmu_map {
 	int		(*check)(unsigned int pmc, u64 value, u32 flags);
 	int		(*to_attr)(unsigned int pmd, const struct pfm_pmc_val *pmcs,
 				   struct perf_event_attr *attr);
+	unsigned int	(*pmd_of)(const struct perf_event *event);
 };
 
 const struct pfm_pmu_map *pfm_arch_map(void);

@@ -12,12 +12,13 @@
  * The first stop after a record takes the time and the event, further ones are
  * counted. A start that finds no room for the record in the data buffer leaves it to
  * the next one, so that the interval is never shorter than the truth. Where events
- * share a buffer, any of them may be the one that starts: it is the area that stood
- * still, and the event to be enabled is the one that stopped.
+ * share a buffer, the event that starts need not be the event that stopped: the
+ * record tells for how long the area stood still, and names the event that stopped,
+ * because that event has to be enabled.
  *
  * Locking: perf_buffer::aux_nest. Both functions run between the points where an
  * AUX transaction begins and ends, of which a buffer has one at a time. Either can
- * be in NMI.
+ * run in an NMI.
  */
 
 #include <linux/perf_event.h>
@@ -37,8 +38,8 @@ struct perf_aux_lost_event {
  * perf_aux_stopped - Note that AUX area tracing stops by itself
  * @event:	the AUX event
  * @rb:		its buffer
- * @again:	the event is about to be disabled already, so that a stop which
- *		was noted is the same one
+ * @again:	the event is about to be disabled already, so a stop noted
+ *		before belongs to the same interruption
  *
  * Context: Within an AUX transaction of @rb. Any, NMI included.
  */
@@ -58,8 +59,8 @@ void perf_aux_stopped(struct perf_event *event, struct perf_buffer *rb, bool aga
  * @event:	the AUX event that starts
  * @rb:		its buffer, in which a stop was noted
  *
- * A driver may start anew in the interrupt that has seen the end of the buffer,
- * before the event is disabled. That is no start.
+ * A driver may start again in the interrupt that has seen the end of the
+ * buffer, before the event is disabled. Such a start does not count.
  *
  * Context: Within an AUX transaction of @rb. Any, NMI included.
  */

@@ -19,7 +19,8 @@
  *
  * An event that does not run has ended its transaction, and the head is there. The
  * children of an inherited event write to the AUX area of their parent, one at a
- * time since the buffer is of one CPU: whoever runs is stopped.
+ * time since the buffer belongs to one CPU. The snapshot stops the event of the
+ * family that runs.
  *
  * Locking: perf_event_context::mutex of the caller, then the child_mutex, so that
  * children stay; mmap_mutex and aux_mutex, so that the buffer and its AUX area do.
@@ -41,8 +42,8 @@ struct aux_snapshot {
 };
 
 /*
- * What an overwritten area holds goes by a count, whatever the driver's head is. Of
- * offsets the count is the least that it can be.
+ * aux_written tells how much of an overwritten area is valid, whatever head the driver
+ * reports. For drivers that report offsets it is a lower bound.
  */
 static void take(struct aux_snapshot *snap, struct perf_event *event)
 {
@@ -83,7 +84,7 @@ static void aux_snapshot_event(struct perf_event *event,
 	if (!active)
 		return;
 
-	/* The head of a transaction that is still open does not tell its bytes. */
+	/* The head does not yet cover the bytes of a transaction that is still open. */
 	if (READ_ONCE(snap->rb->aux_nest)) {
 		snap->ret = -EOPNOTSUPP;
 	} else {
@@ -113,9 +114,9 @@ static int aux_snapshot_family(struct perf_event *event, struct aux_snapshot *sn
 		return -EINVAL;
 
 	snap->rb = rb;
-	event_function_call(event, aux_snapshot_event, snap);
+	perf_event_function_call(event, aux_snapshot_event, snap);
 	list_for_each_entry(child, &event->child_list, child_list)
-		event_function_call(child, aux_snapshot_event, snap);
+		perf_event_function_call(child, aux_snapshot_event, snap);
 	if (snap->ret)
 		return snap->ret;
 	if (!snap->taken)

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * mmap(2) of an event: its ring buffer, and the AUX area of that.
- */
+/* mmap(2) of an event: its ring buffer, and the AUX area of that buffer. */
 #include <linux/mm.h>
 #include <linux/perf_event.h>
 #include <linux/security.h>
@@ -63,7 +61,7 @@ static void perf_mmap_open(struct vm_area_struct *vma)
 		event->pmu->event_mapped(event, vma->vm_mm);
 }
 
-/* Take a mapping of the AUX area off its buffer, and free the area with the last one. */
+/* Drop a mapping of the AUX area, and free the area with its last mapping. */
 static void perf_mmap_close_aux(struct perf_event *event, struct perf_buffer *rb,
 				struct mm_struct *mm)
 {
@@ -90,7 +88,7 @@ static void perf_mmap_close_aux(struct perf_event *event, struct perf_buffer *rb
 	WARN_ON_ONCE(refcount_read(&rb->aux_refcount));
 }
 
-/* Take a mapping off its buffer. True if it was the last one. */
+/* Drop a mapping of a buffer. Returns true if it was the last one. */
 static bool perf_mmap_drop_count(struct perf_buffer *rb, struct mm_struct *mm)
 {
 	/*
@@ -211,7 +209,7 @@ static int perf_mmap_rb(struct vm_area_struct *vma, struct perf_event *event,
 		ring_buffer_attach(event, NULL);
 	}
 
-	/* The user page as well */
+	/* Count the user page as well. */
 	charge = perf_mmap_charge_new(vma->vm_mm, nr_pages + 1);
 	if (IS_ERR(charge))
 		return PTR_ERR(charge);
@@ -305,7 +303,7 @@ static int perf_mmap_aux(struct vm_area_struct *vma, struct perf_event *event,
 			return ret;
 		}
 
-		/* The last mapping may have gone meanwhile, that of another event. */
+		/* The last mapping, of another event, may have gone meanwhile. */
 		if (!atomic_inc_not_zero(&rb->mmap_count)) {
 			rb_free_aux(rb);
 			perf_mmap_charge_free(charge);
@@ -319,20 +317,23 @@ static int perf_mmap_aux(struct vm_area_struct *vma, struct perf_event *event,
 	/* The AUX area keeps the data pages, so it is one of their mappings. */
 	perf_mmap_charge_get(rb->charge, vma->vm_mm);
 
-	/* The buffer may be that of another event, and this its first mapping. */
+	/*
+	 * The buffer may belong to another event, and this may be the first mapping of
+	 * this event.
+	 */
 	atomic_inc(&event->mmap_count);
 
 	return 0;
 }
 
 /**
- * perf_mmap - mmap(2) of an event: its buffer, or the AUX area of that
+ * perf_mmap - Map the buffer of an event, or the AUX area of that buffer
  * @file:	file of the event
- * @vma:	what is to be mapped; the offset tells which of the two
+ * @vma:	new mapping; its offset selects buffer or AUX area
  *
  * Context: Process, may sleep. Takes perf_event::mmap_mutex.
- * Return: 0, -EINVAL for a size or an offset that cannot be, -EPERM beyond the
- *	   limits on locked memory, -EBUSY or -ENOMEM, or another error.
+ * Return: 0, -EINVAL for an invalid size or offset, -EPERM beyond the limits on
+ *	   locked memory, -EBUSY or -ENOMEM, or another error.
  */
 int perf_mmap(struct file *file, struct vm_area_struct *vma)
 {

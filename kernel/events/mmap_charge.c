@@ -18,30 +18,30 @@
  *
  * Other mappings cost nothing and cannot fail: further ones of the same mm, those of other
  * processes that were given the descriptor, and copies of fork() after
- * madvise(MADV_DOFORK). Profilers rely on it: a helper with privileges maps a buffer and
+ * madvise(MADV_DOFORK). Profilers rely on that: a privileged helper maps a buffer and
  * passes its descriptor to a process whose limit is small.
  *
  * The first mm may unmap the buffer, exec or exit while another mm keeps it. If its charge
  * ended then, a helper process for each buffer, which maps, passes on and exits, would lock
  * memory without limit. Therefore the excess moves to the user, and a new charge must fit
- * into the limit together with it. So a user has no more locked than as many processes
- * could lock as it has run at the same time.
+ * into the limit together with it. So a user cannot lock more than the sum of what the
+ * processes that ran at the same time could lock.
  *
  * The limit does not bind a process with CAP_IPC_LOCK, nor any process while
  * perf_event_paranoid is -1. Their excess is counted in the mm, but does not move:
- * otherwise a profiler with privileges would use up the limit of processes of the same
- * user that have none.
+ * otherwise a privileged profiler would use up the limit of unprivileged processes of the
+ * same user.
  *
- * A buffer that a file holds, and no mapping, has no mm to pay. Its excess is the user's
- * from the start.
+ * A buffer that is held by a file instead of a mapping has no mm to pay, so its excess is
+ * charged to the user from the start.
  *
  * Lifetime: An mm that pays has a mapping, which keeps its mm_struct, so no reference is
  * held. perf_mmap_charge::mm is cleared with the last of its mappings: a new mm_struct at
  * the same address is not taken for it. A VMA stays in its mm for life; mremap() opens the
  * new one before it closes the old one.
  *
- * Locking: charge_lock makes the sums exact. It is one for all charges because buffers come
- * and go seldom. It nests inside of all other locks.
+ * Locking: charge_lock makes the sums exact. One lock for all charges is enough, because
+ * buffers come and go seldom. It nests inside of all other locks.
  */
 
 #include <linux/capability.h>
@@ -79,7 +79,9 @@ struct perf_mmap_charge {
 /* Protects perf_mmap_charge::mm and nr, and user_struct::perf_mlock and perf_pinned */
 static DEFINE_SPINLOCK(charge_lock);
 
-/* Other than capable(), this leaves no trace of a privilege that may not be needed. */
+/*
+ * Unlike capable(), this does not record the use of a privilege that may not be needed.
+ */
 static bool is_exempt(void)
 {
 	return !perf_is_paranoid() || has_capability_noaudit(current, CAP_IPC_LOCK);
@@ -109,7 +111,7 @@ static unsigned long charge_allowance(struct user_struct *user, unsigned long nr
 	return fit;
 }
 
-/* Charge the allowance and @mm. Return what the limit has to hold. */
+/* Charge the allowance and @mm. Return the pages that have to fit into the limit. */
 static unsigned long charge_pages(struct perf_mmap_charge *charge, struct mm_struct *mm,
 				  unsigned long nr_pages)
 {
@@ -159,7 +161,7 @@ struct perf_mmap_charge *perf_mmap_charge_new(struct mm_struct *mm,
 	new->user = get_current_user();
 	new->exempt = is_exempt();
 
-	/* Add first and look then: two that charge at once must not both fit. */
+	/* Add first and check then, so that two concurrent charges cannot both fit. */
 	pinned = charge_pages(new, mm, nr_pages);
 	if (new->excess_pages && exceeds_limit(pinned)) {
 		perf_mmap_charge_free(new);
@@ -203,7 +205,7 @@ void perf_mmap_charge_get(struct perf_mmap_charge *charge, struct mm_struct *mm)
 }
 
 /**
- * perf_mmap_charge_put - Let go of a mapping whose buffer stays
+ * perf_mmap_charge_put - Drop a mapping whose buffer stays
  * @charge:	of the buffer or of its AUX area
  * @mm:		mm of the mapping that is gone
  *

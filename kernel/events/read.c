@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a program reads of an event: through its file, with read(2) and poll(2),
- * and in the records of a ring buffer that tell the same values.
+ * Reading an event: through its file, with read(2) and poll(2), and in the records of a
+ * ring buffer that hold the same values.
  */
 #include <linux/perf_event.h>
 #include <linux/poll.h>
@@ -67,7 +67,7 @@ static void perf_event_read_this_cpu(void *info)
 		return;
 
 	guard(raw_spinlock)(&ctx->lock);
-	/* No gate moves in between, see __perf_event_read(). */
+	/* No gate may move in between, see __perf_event_read(). */
 	__perf_event_update_times(event, data->group);
 
 	if (event->state != PERF_EVENT_STATE_ACTIVE)
@@ -169,7 +169,7 @@ int perf_event_read_local(struct perf_event *event, u64 *value,
 	if (enabled || running) {
 		u64 __enabled, __running, __now;
 
-		calc_timer_values(event, &__now, &__enabled, &__running);
+		perf_calc_timer_values(event, &__now, &__enabled, &__running);
 		if (enabled)
 			*enabled = __enabled;
 		if (running)
@@ -188,7 +188,7 @@ out:
  *
  * Context: Process context, interrupts on. perf_event_context::mutex held, or
  *          perf_event::child_mutex of the parent of an inherited event.
- * Return: 0, or what pmu::commit_txn() said for a group.
+ * Return: 0, or the error of pmu::commit_txn() for a group.
  */
 int perf_event_read(struct perf_event *event, bool group)
 {
@@ -301,8 +301,8 @@ EXPORT_SYMBOL_GPL(perf_event_read_value);
 #define PERF_FORMAT_TAIL (PERF_FORMAT_LOST | PERF_FORMAT_GATE)
 
 /*
- * What follows the value and the id of an event of a group, added to what
- * inherited events have. Few readers want any of it.
+ * Add the fields that follow value and id of a group member, summed over inherited
+ * events. Out of line, because few readers ask for them.
  */
 static noinline int perf_read_group_tail(struct perf_event *event,
 					 u64 read_format, u64 running,
@@ -345,9 +345,9 @@ static __always_inline void perf_read_group_entries(struct perf_event *leader,
 }
 
 /*
- * The group of @leader, which is inherited, differs from that of its parent. Return 0
- * if it adds nothing to the sum, -EAGAIN if the sum has to be taken once more, and
- * -ECHILD if the two stay different, as the parent's has changed since the fork.
+ * The inherited group of @leader differs from that of its parent. Return 0 if it adds
+ * nothing to the sum, -EAGAIN if the caller has to sum up once more, and -ECHILD if
+ * the difference is permanent because the parent's group has changed since the fork.
  *
  * copy_process() links one member after the other, and a task has counted nothing
  * before it runs. An exiting task removes one member after the other and leaves the
@@ -491,7 +491,7 @@ static int perf_read_group(struct perf_event *event,
 	return ret;
 }
 
-/* @head: the first @n values. What follows is for inherited events as well. */
+/* @head has the first @n values. The fields after them include inherited events. */
 static noinline int perf_read_one_tail(struct perf_event *event, u64 read_format,
 				       u64 running, const u64 *head, int n,
 				       char __user *buf)
@@ -580,13 +580,13 @@ __perf_read(struct perf_event *event, char __user *buf, size_t count)
  * @file:	Its file
  * @buf:	Where to write the values
  * @count:	Size of @buf in bytes
- * @ppos:	Not used: each call reads the values of now
+ * @ppos:	Not used: each call reads the current values
  *
  * Context: Process context. Takes perf_event_context::mutex.
  * Return: The number of bytes written, 0 for an event in error state, -ENOSPC if
- *         @buf is too small, -EFAULT if it is not there, -ECHILD if a running child
- *         has inherited another group than this one is by now, or what the security
- *         module or the PMU refuses with.
+ *         @buf is too small, -EFAULT if @buf is not writable, -ECHILD if the group
+ *         has changed since a running child inherited it, or an error of the
+ *         security module or the PMU.
  */
 ssize_t perf_read(struct file *file, char __user *buf, size_t count, loff_t *ppos)
 {
@@ -608,11 +608,11 @@ ssize_t perf_read(struct file *file, char __user *buf, size_t count, loff_t *ppo
 /**
  * perf_poll() - poll(2) of an event
  * @file:	Its file
- * @wait:	What waits for perf_event::waitq
+ * @wait:	Poll table
  *
  * Context: Process context. Takes perf_event::mmap_mutex.
- * Return: What its buffer has told since the last call. EPOLLHUP if it has no
- *         buffer, or if the event and all that inherited it are gone.
+ * Return: The wakeups of its buffer since the last call. EPOLLHUP if it has no
+ *         buffer, or if the event and all its inherited children are dead.
  */
 __poll_t perf_poll(struct file *file, poll_table *wait)
 {
@@ -639,7 +639,7 @@ __poll_t perf_poll(struct file *file, poll_table *wait)
 	return events;
 }
 
-/* @sub is an event of the group whose member @event is sampled, or @event. */
+/* @sub is @event, which is sampled, or another member of its group. */
 static noinline void perf_output_read_tail(struct perf_output_handle *handle,
 					   struct perf_event *event,
 					   struct perf_event *sub, u64 running,
@@ -749,7 +749,7 @@ static void perf_output_read_group(struct perf_output_handle *handle,
  */
 
 /**
- * perf_output_read() - Write to a record what read(2) of an event would tell
+ * perf_output_read() - Write to a record the values that read(2) would return
  * @handle:	The record, begun
  * @event:	The event
  *
@@ -770,7 +770,7 @@ void perf_output_read(struct perf_output_handle *handle, struct perf_event *even
 	 * NMI context
 	 */
 	if (read_format & (PERF_FORMAT_TOTAL_TIMES | PERF_FORMAT_GATE_TIME))
-		calc_timer_values(event, &now, &enabled, &running);
+		perf_calc_timer_values(event, &now, &enabled, &running);
 
 	if (event->attr.read_format & PERF_FORMAT_GROUP)
 		perf_output_read_group(handle, event, enabled, running);

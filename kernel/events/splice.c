@@ -13,18 +13,18 @@
  *	anything less			is copied to a page of its own
  *
  * Only a page that is unread from its first byte to its last one is given away. As soon
- * as some of it is read, tail lets the writer in there, a lap later, while the reader
- * still has the rest.
+ * as a part of it is read, tail lets the writer enter that part, a lap later, while the
+ * rest is still unread.
  *
- * A page that was given away is not the buffer's any more, and never changes. When the
- * last pipe lets go of it and nothing else refers to it, it becomes a spare, which
- * takes the place of another page later on. Bytes that records leave out are zero in a
- * fresh page, and show older records of the same buffer in a spare.
+ * A page that was given away no longer belongs to the buffer, and never changes. When
+ * the last pipe releases it and nothing else refers to it, it becomes a spare, which
+ * replaces another page later. Bytes that records leave out are zero in a fresh page,
+ * and hold older records of the same buffer in a spare.
  *
  * Writers see tail in __perf_output_begin(), on one CPU, in any context. A writer that
  * has seen a tail sees the pages that were exchanged before it. It does not go into
- * a page until tail is at its end, so a page that is given away has no writer. On
- * another CPU there could be one, so __perf_output_begin() refuses it there.
+ * a page until tail is at its end, so a page that is given away has no writer. A writer
+ * on another CPU could be in the page, so __perf_output_begin() refuses writers there.
  *
  * End of file: all events that write to the buffer are dead, and it is drained.
  *
@@ -37,13 +37,13 @@
  *	dead	  the reader writes the PERF_RECORD_LOST that is due, and sees the end
  *
  * Lifetime: the file of the event owns the buffer. It holds one perf_buffer::mmap_count
- * and perf_event::mmap_count, as a mapping would. struct perf_splice goes with the last
- * of the buffer and its pages in pipes.
+ * and perf_event::mmap_count, as a mapping would. struct perf_splice is freed with the
+ * last of the buffer and its pages in pipes.
  *
- * Locking: pipe_inode_info::mutex, which is let go to sleep for records, then
- * perf_splice::lock, one reader at a time. perf_buffer::event_lock protects what is
- * counted of the events, and keeps events from coming while the reader writes.
- * Writers take no lock.
+ * Locking: pipe_inode_info::mutex, which is released to sleep for records, then
+ * perf_splice::lock, one reader at a time. perf_buffer::event_lock protects the number
+ * of live events, and keeps events from attaching while the reader writes. Writers take
+ * no lock.
  */
 
 #include <linux/mm.h>
@@ -65,7 +65,7 @@ static void put_splice(struct perf_splice *splice)
 		kfree(splice);
 }
 
-/* Whether @page, which only the caller refers to, is kept. */
+/* Keep @page as a spare if there is room. The caller has the last reference. */
 static bool keep_spare(struct perf_splice *splice, struct page *page)
 {
 	guard(spinlock)(&splice->spare_lock);
@@ -85,9 +85,9 @@ static struct page *take_spare(struct perf_splice *splice)
 }
 
 /*
- * A socket, or a second pipe by tee(2), may still refer to the page. Without such a
- * reference none can come, because the page is mapped nowhere. All reading of it is
- * over then, and the branch orders later stores to it.
+ * A socket, or a second pipe by tee(2), may still refer to the page. If there is no
+ * such reference, none can appear, because the page is mapped nowhere. Then all reads
+ * of it are over, and the branch orders later stores after them.
  */
 static void splice_buf_release(struct pipe_inode_info *pipe, struct pipe_buffer *buf)
 {
@@ -111,7 +111,9 @@ static bool splice_buf_get(struct pipe_inode_info *pipe, struct pipe_buffer *buf
 	return true;
 }
 
-/* Nobody steals a page: it is charged as kernel memory, which no page cache expects. */
+/*
+ * A page cannot be stolen: it is charged as kernel memory, which no page cache expects.
+ */
 static const struct pipe_buf_operations splice_buf_ops = {
 	.release	= splice_buf_release,
 	.get		= splice_buf_get,
@@ -142,9 +144,9 @@ static size_t pipe_room(struct pipe_inode_info *pipe)
 }
 
 /*
- * Up to @len bytes of one page to the pipe, which has room, and whose mutex keeps its
- * readers from the page until the caller has counted it in perf_splice::refcount.
- * The bytes, or -ENOMEM.
+ * Move up to @len bytes of one page to the pipe, which has room. Its mutex keeps the
+ * pipe's readers from the page until the caller has counted it in
+ * perf_splice::refcount. Return the bytes moved, or -ENOMEM.
  */
 static ssize_t take_some(struct perf_buffer *rb, struct pipe_inode_info *pipe, size_t len)
 {
@@ -170,12 +172,12 @@ static ssize_t take_some(struct perf_buffer *rb, struct pipe_inode_info *pipe, s
 	}
 
 	/*
-	 * Pairs with the acquire in rb_tail(): a writer who goes on to here finds
-	 * the new page, and what was copied is read.
+	 * Pairs with the acquire in rb_tail(): a writer that advances to here finds the
+	 * new page, and the copy is complete before it overwrites the old one.
 	 */
 	smp_store_release(&splice->tail, tail + len);
 
-	/* As splice_to_pipe() does it: add_to_pipe() looks at the pipe again. */
+	/* Like splice_to_pipe(), because add_to_pipe() would check the pipe again. */
 	pipe->bufs[pipe->head++ & (pipe->ring_size - 1)] = (struct pipe_buffer) {
 		.page		= page,
 		.len		= len,
@@ -188,11 +190,11 @@ static ssize_t take_some(struct perf_buffer *rb, struct pipe_inode_info *pipe, s
 /**
  * perf_splice_take - Move records to a pipe
  * @rb:		buffer that is read by splice(2)
- * @pipe:	where to, has a reader
- * @len:	how many bytes at most
+ * @pipe:	destination, which has a reader
+ * @len:	largest number of bytes to move
  *
- * Takes what is there at the beginning. If that is less than @len, and the pipe has
- * room and a page can be had, the end is one of a record.
+ * Takes the records that are there at the beginning. If they are less than @len,
+ * the pipe has room and no allocation fails, it stops at the end of a record.
  *
  * Context: Process, may sleep. pipe_inode_info::mutex of @pipe is held.
  * Return: Bytes, 0 if there are none or @pipe is full, or -ENOMEM.
@@ -208,7 +210,10 @@ ssize_t perf_splice_take(struct perf_buffer *rb, struct pipe_inode_info *pipe,
 
 	guard(mutex)(&splice->lock);
 
-	/* Pairs with smp_wmb() (B) in perf_output_put_handle(): the records are there. */
+	/*
+	 * Pairs with smp_wmb() (B) in perf_output_put_handle(): the records precede the
+	 * head.
+	 */
 	head = smp_load_acquire(&rb->published);
 	len = min_t(size_t, len, head - splice->tail);
 	while (done < len && pipe_has_room(pipe)) {
@@ -230,7 +235,7 @@ static bool has_unread(struct perf_buffer *rb)
 	return READ_ONCE(rb->published) != READ_ONCE(rb->splice->tail);
 }
 
-/* Neither the event nor a child of it will write any more. This is for good. */
+/* Neither the event nor a child of it will ever write again. */
 static bool event_is_dead(struct perf_event *event)
 {
 	return READ_ONCE(event->state) <= PERF_EVENT_STATE_EXIT &&
@@ -257,8 +262,9 @@ static void end_rcu(struct rcu_head *rcu)
 }
 
 /*
- * Without a live event, the buffer ends when the last writers are done: writers are
- * readers of RCU. Without an owner no reader is left to see the end.
+ * Without a live event, the buffer ends when the last writers are done. A grace period
+ * waits for them, because they are RCU readers. Without an owner, no reader is left to
+ * see the end.
  */
 static void end_if_none_lives(struct perf_buffer *rb)
 {
@@ -329,7 +335,7 @@ void __perf_splice_event_ended(struct perf_event *event)
 		return;
 
 	guard(spinlock_irqsave)(&rb->event_lock);
-	/* The event may have gone to another buffer, where it is looked at again. */
+	/* The event may have moved to another buffer, so check there again. */
 	if (event->live_rb == rb && event_is_dead(event))
 		__perf_splice_detach(rb, event);
 }
@@ -348,7 +354,7 @@ static void set_cpu(struct perf_buffer *rb, int cpu)
 }
 
 /**
- * perf_splice_event_moves - Stop all writers of a buffer whose event changes its CPU
+ * perf_splice_event_moves - Refuse writers of a buffer whose event changes its CPU
  * @event:	the event, which does not run
  *
  * Writers that have begun are done after a grace period.
@@ -370,8 +376,8 @@ void perf_splice_event_moves(struct perf_event *event)
  * perf_splice_event_moved - Let the writers on the CPU of a buffer's owner go on
  * @event:	the event, which has another CPU now
  *
- * The buffer goes with its owner. Events that write to one buffer may be on two CPUs
- * then, and those on the wrong one lose their records.
+ * The buffer follows its owner. Other events of the buffer may stay on another CPU,
+ * and lose their records from then on.
  *
  * Context: Process.
  */
@@ -418,8 +424,9 @@ static bool aux_ready(struct perf_buffer *rb)
 
 /*
  * A reader is ready when something is unread of what was there at the last wakeup, or
- * when no more will come for now, because output is paused, or ever. poll() and splice()
- * agree about records, so that a poll() takes no wakeup from another reader.
+ * when no more will come because output is paused or all events are dead. poll() and
+ * splice() agree about records, so that a poll() does not consume another reader's
+ * wakeup.
  */
 static bool splice_ready(struct perf_buffer *rb)
 {
@@ -434,9 +441,9 @@ static bool splice_ready(struct perf_buffer *rb)
 }
 
 /*
- * perf_output_begin() puts a PERF_RECORD_LOST in front of any record, here in front
- * of none. The buffer is drained, so that there is room for it. It has no other
- * writer, so that this CPU can be the one of the writers.
+ * perf_output_begin() writes a PERF_RECORD_LOST in front of the next record; here that
+ * record is empty. The buffer is drained, so there is room, and it has no other writer,
+ * so this CPU may act as the CPU of the writers.
  */
 static void write_last_lost(struct perf_buffer *rb)
 {
@@ -457,10 +464,10 @@ static void write_last_lost(struct perf_buffer *rb)
 }
 
 /**
- * perf_splice_at_end - Whether all is read, and no more will come
+ * perf_splice_at_end - Tell whether all is read, and no more will come
  * @rb:		buffer that is read by splice(2), found to be drained
  *
- * If it is so but for losses that no record tells, writes that record.
+ * If only losses remain that no record has reported, writes that record.
  *
  * Context: Process. The file of the event that owns @rb is open.
  * Return: true at the end, false if there may be something to read.
@@ -470,7 +477,7 @@ bool perf_splice_at_end(struct perf_buffer *rb)
 	if (!is_dead(rb))
 		return false;
 
-	/* The lock keeps away events that come later, and would write as well. */
+	/* The lock keeps out events that attach later and would write as well. */
 	scoped_guard(spinlock_irqsave, &rb->event_lock) {
 		if (!is_dead(rb))
 			return false;
@@ -480,7 +487,7 @@ bool perf_splice_at_end(struct perf_buffer *rb)
 	return !has_unread(rb);
 }
 
-/* With the pipe unlocked, so that others can use it meanwhile. */
+/* Sleep with the pipe unlocked, so that its other users can go on meanwhile. */
 static int wait_for_records(struct perf_event *event, struct perf_buffer *rb,
 			    struct pipe_inode_info *pipe)
 {
@@ -507,7 +514,9 @@ static int wait_for_end(struct perf_event *event, struct perf_buffer *rb,
 	return ret;
 }
 
-/* As splice(2) has done before it called, but the pipe was unlocked. */
+/*
+ * Check again what splice(2) checked before it called, because the pipe was unlocked.
+ */
 static int wait_for_room(struct pipe_inode_info *pipe, bool wait)
 {
 	for (;;) {
@@ -526,10 +535,10 @@ static int wait_for_room(struct pipe_inode_info *pipe, bool wait)
 }
 
 /*
- * splice(2) has cut @len to the @room that the pipe had. If its reader has made more
- * room during the wait, less than the caller asked for need not be all there is, and
- * may end within a record. The call begins anew, with the length that was asked for.
- * Workers of io_uring cannot do that.
+ * splice(2) has cut @len to the @room that the pipe had. If the pipe's reader made more
+ * room during the wait, @len bytes may end within a record although the pipe could hold
+ * the rest. So restart the call with the length that the caller asked for. Workers of
+ * io_uring cannot restart it.
  */
 static bool length_is_stale(struct pipe_inode_info *pipe, size_t len, size_t room)
 {
@@ -572,16 +581,16 @@ static ssize_t splice_records(struct perf_event *event, struct perf_buffer *rb,
  * perf_splice_read - Move records from an event's buffer to a pipe
  * @file:	of the event
  * @ppos:	not used, records have no position
- * @pipe:	where to
- * @len:	how many bytes at most
+ * @pipe:	destination
+ * @len:	largest number of bytes to move
  * @flags:	SPLICE_F_NONBLOCK
  *
  * Waits until the reader would be woken, unless SPLICE_F_NONBLOCK or O_NONBLOCK says
- * to take what is there. Before the end it waits for the last writers in any case, for
- * a grace period at most.
+ * to take what is there. Before the end it always waits for the last writers, for a
+ * grace period at most.
  *
  * Context: Process, may sleep. pipe_inode_info::mutex of @pipe is held, and has a
- *	    reader and room. It is let go to wait.
+ *	    reader and room. It is released while waiting.
  * Return: Bytes, 0 at the end, -EINVAL if the event has no buffer, -EBUSY if it is
  * mapped or that of another event, -EAGAIN, -ENOMEM, -EPIPE, -ERESTARTSYS, or
  * -ERESTARTNOINTR.
@@ -611,11 +620,11 @@ ssize_t perf_splice_read(struct file *file, loff_t *ppos, struct pipe_inode_info
 }
 
 /**
- * perf_splice_poll - What poll(2) says of a buffer that is read by splice(2)
+ * perf_splice_poll - poll(2) of a buffer that is read by splice(2)
  * @rb:		the buffer
  *
  * Context: Process.
- * Return: EPOLLIN for as long as splice(2) would not wait, but for the end, or as AUX
+ * Return: EPOLLIN while splice(2) would not wait, except at the end, or while AUX
  * data is unread, and EPOLLHUP when all events are dead.
  */
 __poll_t perf_splice_poll(struct perf_buffer *rb)
@@ -632,7 +641,9 @@ __poll_t perf_splice_poll(struct perf_buffer *rb)
 	return in || aux_ready(rb) ? events | EPOLLIN | EPOLLRDNORM : events;
 }
 
-/* A reader waits on the owner, and poll(2) on any event of the buffer. */
+/*
+ * A splice(2) waits on the owner, a poll(2) on any event of the buffer, so wake both.
+ */
 void __perf_splice_wake(struct perf_buffer *rb)
 {
 	struct perf_event *event;
@@ -643,14 +654,14 @@ void __perf_splice_wake(struct perf_buffer *rb)
 		wake_up_all(&event->waitq);
 }
 
-/* What PERF_EVENT_IOC_ALLOC_BUFFER charges besides the pages of data and the user page. */
+/* Pages that PERF_EVENT_IOC_ALLOC_BUFFER charges besides the data and the user page. */
 static unsigned int max_spares(unsigned long nr_pages)
 {
 	return min(nr_pages / 4, PERF_SPLICE_SPARES);
 }
 
 /**
- * perf_splice_init - Make a buffer one that is read by splice(2)
+ * perf_splice_init - Prepare a buffer for being read by splice(2)
  * @rb:		buffer that no event writes to so far
  * @owner:	event whose file will read it
  *
@@ -678,8 +689,8 @@ int perf_splice_init(struct perf_buffer *rb, struct perf_event *owner)
 }
 
 /**
- * perf_splice_free_spares - Free what waits to be written to again, and keep no more
- * @splice:	of a buffer that has no reader any more
+ * perf_splice_free_spares - Free the spare pages, and keep no more
+ * @splice:	state of a buffer that has no reader any more
  *
  * Context: Process.
  */
@@ -694,7 +705,7 @@ void perf_splice_free_spares(struct perf_splice *splice)
 		__free_page(page);
 }
 
-/* The buffer is about to be freed. Its pages in pipes go on without it. */
+/* The buffer is about to be freed. Its pages in pipes outlive it. */
 void __perf_splice_free(struct perf_buffer *rb)
 {
 	put_splice(rb->splice);
@@ -745,7 +756,7 @@ static int attach_buffer(struct perf_event *event, struct perf_buffer *rb)
 	return 0;
 }
 
-/* Allocating takes long, and nothing must wait for it: no lock is held. */
+/* The allocation takes long, so it holds no lock that others may wait for. */
 static int attach_new_buffer(struct perf_event *event, unsigned long nr_pages,
 			     long watermark)
 {
@@ -796,8 +807,8 @@ static int copy_buffer(struct perf_event_buffer *to, struct perf_event_buffer __
  * @arg:	of PERF_EVENT_IOC_ALLOC_BUFFER
  *
  * Context: Process, may sleep. Takes perf_event::mmap_mutex.
- * Return: 0, -EINVAL for what no buffer can be and for events that cannot be mapped
- * either or write backward, -E2BIG for bytes behind the known ones that are not zero,
+ * Return: 0, -EINVAL for an invalid buffer and for events that cannot be mapped or
+ * that write backward, -E2BIG for bytes behind the known ones that are not zero,
  * -EBUSY if there is a buffer, -EPERM if it exceeds the limits, -ENOMEM, -EFAULT, or
  * -EOPNOTSUPP where buffers are not made of pages.
  */
@@ -829,9 +840,9 @@ long perf_splice_alloc(struct perf_event *event, struct perf_event_buffer __user
 }
 
 /*
- * The owner's file is closed, or never was: then another event's buffer is left alone.
- * Events that were redirected here lose it now, or with the last mapping of the AUX
- * area through one of them.
+ * The file of the owner is closed. If the event owns no buffer, the buffer of another
+ * event is left alone. Events that were redirected here lose the buffer now, or with
+ * the last mapping of the AUX area through one of them.
  */
 void __perf_splice_release(struct perf_event *event)
 {
@@ -842,7 +853,10 @@ void __perf_splice_release(struct perf_event *event)
 		if (!rb || !rb->splice || rb->splice->owner != event)
 			return;
 
-		/* The event's memory may become another one's. */
+		/*
+		 * The memory of the event may be reused for another event, so clear the
+		 * pointer to it.
+		 */
 		WRITE_ONCE(rb->splice->owner, NULL);
 		refcount_inc(&rb->refcount);
 		atomic_dec(&event->mmap_count);

@@ -17,27 +17,28 @@ struct pipe_inode_info;
 #define PERF_SPLICE_SPARES	16
 
 /**
- * struct perf_splice - What a buffer that is read by splice(2) has more than others
+ * struct perf_splice - State of a buffer that is read by splice(2)
  * @owner:	event whose file reads the buffer, NULL when that is closed
- * @cpu:	CPU of all writers, -1 if they are the task that the events observe
+ * @cpu:	CPU of all writers, -1 if the task that the events observe is the
+ *		writer
  * @moved:	an event has moved to another CPU with its PMU, so that the events
  *		of the buffer need not be on one CPU any more
- * @tail:	what is in front of it is read: stored with release under @lock,
- *		loaded with acquire by writers
+ * @tail:	position up to which records are read; stored with release under
+ *		@lock, loaded with acquire by writers
  * @woken:	perf_buffer::head at the last wakeup, stored by writers
- * @node:	where its pages are
- * @lock:	of readers
- * @refcount:	one of the buffer, and one for each page in a pipe
+ * @node:	NUMA node of its pages
+ * @lock:	serializes readers
+ * @refcount:	one for the buffer, and one for each page in a pipe
  * @rb:		the buffer
- * @rcu:	of the grace period after which @dead is set
- * @nr_live:	events of the buffer that may write to it, under
- *		perf_buffer::event_lock as the following three
+ * @rcu:	callback after the grace period, sets @dead
+ * @nr_live:	number of events that may write to the buffer;
+ *		perf_buffer::event_lock protects it and the next three
  * @ending:	a callback of @rcu is on its way
- * @ending_again: @nr_live has become zero once more since
+ * @ending_again: @nr_live has become zero once more since @ending was set
  * @dead:	@nr_live is zero and all writers are done
  * @spare_lock:	protects the following, in process context
- * @max_spares:	how many pages @spares takes, 0 when @owner is NULL
- * @nr_spares:	how many it has
+ * @max_spares:	largest number of pages in @spares, 0 when @owner is NULL
+ * @nr_spares:	number of pages in @spares
  * @spares:	pages with records of this buffer that have no other reference
  */
 struct perf_splice {
@@ -93,7 +94,10 @@ static inline void perf_splice_event_ended(struct perf_event *event)
 		__perf_splice_event_ended(event);
 }
 
-/* A copy of the head that programs cannot change by a mapping of the user page. */
+/*
+ * Use a copy of the head that programs cannot change through a mapping of the user
+ * page.
+ */
 static __always_inline void perf_splice_publish(struct perf_buffer *rb,
 						unsigned long head)
 {
@@ -138,13 +142,13 @@ static __always_inline void perf_splice_publish(struct perf_buffer *rb,
 #endif /* CONFIG_PERF_EVENTS_SPLICE */
 
 /**
- * rb_tail - What a writer must not overwrite begins here
+ * rb_tail - Position of the first byte that a writer must not overwrite
  * @rb:		a buffer
  *
  * For a buffer that is mapped, the branch that depends on it orders the stores of the
- * record after it. One that is read by splice(2) has another page in the place of each
- * that was taken, and a load of perf_buffer::data_pages is not ordered by a branch. The
- * acquire is for the page.
+ * record after it. In a buffer that is read by splice(2) a new page replaces each page
+ * that was taken, and a branch does not order the load of perf_buffer::data_pages. That
+ * load needs the acquire.
  *
  * Context: Any, NMI included.
  * Return: The position of the first byte that is not read.
@@ -165,7 +169,7 @@ static __always_inline unsigned long rb_tail(struct perf_buffer *rb)
  * perf_splice_woken - Note that the reader is about to be woken
  * @rb:		a buffer
  *
- * What is written so far is there to be read until it is read: see splice_ready().
+ * Everything written so far counts as ready until it is read, see splice_ready().
  * A writer that interrupts this one may have noted a later position, which must
  * not be lost.
  *
@@ -188,15 +192,15 @@ static __always_inline void perf_splice_woken(struct perf_buffer *rb)
 }
 
 /**
- * perf_splice_foreign - Whether a writer is on the wrong CPU
+ * perf_splice_foreign - Tell whether a writer is on the wrong CPU
  * @rb:		a buffer
  *
  * A page has no writer once the tail is at its end, because all writers are on one
- * CPU: one on another CPU might still write to a page that a pipe has. Nothing but
- * the offlining of a CPU brings one there, when a PMU moves its events.
+ * CPU. A writer on another CPU might still write to a page that a pipe has. Only
+ * CPU hotplug, when a PMU moves its events, brings a writer to another CPU.
  *
  * Context: Any, NMI included, without preemption.
- * Return: true if the record is to be refused.
+ * Return: true if the caller has to refuse the record.
  */
 static __always_inline bool perf_splice_foreign(struct perf_buffer *rb)
 {
@@ -216,27 +220,32 @@ static __always_inline bool perf_splice_foreign(struct perf_buffer *rb)
 	return true;
 }
 
-/* @event is on perf_buffer::event_list, and does not write to @rb so far. */
+/* Account @event, which is on perf_buffer::event_list and does not write to @rb yet. */
 static inline void perf_splice_attach(struct perf_buffer *rb, struct perf_event *event)
 {
 	if (rb_splice(rb))
 		__perf_splice_attach(rb, event);
 }
 
-/* @event has left perf_buffer::event_list. Return whether no other is left that writes. */
+/*
+ * Account that @event has left perf_buffer::event_list. Returns true if no writing
+ * event is left.
+ */
 static inline bool perf_splice_detach(struct perf_buffer *rb, struct perf_event *event)
 {
 	return rb_splice(rb) && __perf_splice_detach(rb, event);
 }
 
-/* Readers look again: output is paused or goes on, or no event is left that writes. */
+/*
+ * Wake readers to check again whether output is paused, and whether an event is left.
+ */
 static inline void perf_splice_wake(struct perf_buffer *rb)
 {
 	if (rb_splice(rb))
 		__perf_splice_wake(rb);
 }
 
-/* The file of @event is closed for good. */
+/* Release the buffer of @event, whose file is closed for good. */
 static inline void perf_splice_release(struct perf_event *event)
 {
 	if (IS_ENABLED(CONFIG_PERF_EVENTS_SPLICE) && READ_ONCE(event->rb))
@@ -249,7 +258,7 @@ static inline void perf_splice_free(struct perf_buffer *rb)
 		__perf_splice_free(rb);
 }
 
-/* Whether @rb may be mapped with @nr_pages of data. 0 or the negative errno. */
+/* Return 0 if @rb may be mapped with @nr_pages of data, or a negative errno. */
 static inline int rb_may_mmap(struct perf_buffer *rb, unsigned long nr_pages)
 {
 	if (rb_splice(rb))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The user page: the first page of an event's mapping, which tells a program
- * where its counter is and what to add to it.
+ * The user page: the first page of an event's mapping, which tells a program which
+ * counter to read and what to add to it.
  *
  *		     mmap(2)
  *			|  perf_event_init_userpage(): sizes, capabilities,
@@ -30,9 +30,9 @@
  *	      first capabilities, which it finds there. It runs where the event
  *	      is: on its CPU with interrupts off, or with the lock of its context
  *	      while it is on none. mmap() and PERF_EVENT_IOC_RESET go there by
- *	      perf_event_publish(). So there is one writer, and what can come in
- *	      between is an NMI on the same CPU, in which a driver counts and
- *	      publishes the same event.
+ *	      perf_event_publish(). So there is one writer, and only an NMI on the
+ *	      same CPU can interrupt it, in which a driver counts and publishes the
+ *	      same event.
  * Nesting:   An NMI leaves the times alone, which the interrupted code may have
  *	      half changed. It writes index and offset and counts itself in
  *	      perf_event::userpage_updates; the interrupted update sees that and
@@ -40,22 +40,22 @@
  *	      decide whether to go on: the page is its memory.
  * Readers:   A program on the CPU of the event, which copies what it needs between
  *	      two equal values of perf_event_mmap_page::lock, an NMI included:
- *	      the lock ends an update with another value than it began with, and
- *	      whoever interrupts leaves it as much ahead. It may believe all of what
- *	      it copied: index, offset and width belong together, and the count is
- *	      the sum; the times are those of an enabled event until now if
+ *	      the lock ends an update with another value than it began with, and an
+ *	      NMI that interrupts leaves it as much ahead. It may trust all that it
+ *	      copied: index, offset and width belong together, and the count is the
+ *	      sum; the times are those of an enabled event until now if
  *	      cap_user_time is set, or else of the last update. A program on another
- *	      CPU may believe none of it: nothing orders the stores for it, and the
+ *	      CPU may trust none of it: nothing orders the stores for it, and the
  *	      lock is even while an NMI is in the middle of an update.
  * Drivers:   An NMI in the middle of pmu::read() publishes a count that the
  *	      interrupted read() is about to add to. A driver whose NMIs count keeps
  *	      them out, as that of PowerPC does, or publishes again when
  *	      perf_event::userpage_updates has moved, as that of x86 does. Otherwise
  *	      the page is low by that much until the next update.
- * Lifetime:  The page is part of perf_buffer and is freed with it. It tells of the
- *	      event that the buffer was made for, also when that is gone and others,
- *	      whose output goes there, still have the buffer. Of events that are not
- *	      mapped there is none, and an update returns at once.
+ * Lifetime:  The page is part of perf_buffer and is freed with it. It describes the
+ *	      event that the buffer was made for, even when that event is gone and
+ *	      events that were redirected there still have the buffer. An event
+ *	      without a mapping has no page, and an update returns at once.
  */
 #include <linux/perf_event.h>
 #include <linux/sched/clock.h>
@@ -83,9 +83,9 @@ void __weak arch_perf_update_userpage(struct perf_event *event,
 }
 
 /*
- * Readers extend the sign of what they find in the counter. A driver may keep
- * the negative number that a counter starts from with all of its bits, and what
- * it has read from a counter with as many as that has.
+ * Readers sign-extend the value of the counter. In prev_count a driver may keep a start
+ * value of 64 bits, and a value read from the counter that has only the counter's
+ * width, so extend both in the same way.
  */
 static s64 perf_userpage_prev_count(struct perf_event *event,
 				    struct perf_event_mmap_page *userpg)
@@ -93,7 +93,9 @@ static s64 perf_userpage_prev_count(struct perf_event *event,
 	s64 prev = local64_read(&event->hw.prev_count);
 	unsigned int width = READ_ONCE(userpg->pmc_width);
 
-	/* Anything may stand there, the page is the user's. */
+	/*
+	 * The program may have written any value there, because the page is its memory.
+	 */
 	if (!width || width >= 64)
 		return prev;
 	return sign_extend64(prev, width - 1);
@@ -102,9 +104,9 @@ static s64 perf_userpage_prev_count(struct perf_event *event,
 /*
  * With cap_user_time, readers add to time_enabled what the clock has advanced
  * since the page was written. That is right only if each stop of the time and
- * each start of it is published. Nobody does so for an event that its CPU
- * filter or its cgroup keeps off. An inherited event that has a mapping has a
- * CPU filter as well.
+ * each start of it is published. An event that its CPU filter or its cgroup
+ * keeps off the PMU is not published. An inherited event that has a mapping
+ * also has a CPU filter.
  */
 static bool perf_userpage_times_run(struct perf_event *event)
 {
@@ -117,7 +119,7 @@ static bool perf_userpage_times_run(struct perf_event *event)
 	return true;
 }
 
-/* What the pages of an event never have of what its PMU can do */
+/* Capabilities of the PMU that the page of this event never has. */
 enum perf_userpage_limits {
 	PERF_USERPAGE_NO_RDPMC	= 1,
 	PERF_USERPAGE_NO_TIME	= 2,
@@ -141,12 +143,12 @@ perf_event_fill_caps(struct perf_event *event,
 }
 
 /**
- * perf_event_init_userpage() - Write what stays the same in the page of an event
+ * perf_event_init_userpage() - Write the constant fields of an event's user page
  * @event:	The event
  * @rb:		The buffer that it is about to get
  *
- * No update finds the buffer so far, and no program has it mapped: nobody sees the
- * page half made, or writes to it.
+ * No update finds the buffer yet and no program has it mapped, so the page is
+ * neither seen half initialized nor written to.
  *
  * Context: Process context, perf_event::mmap_mutex held. rcu_assign_pointer() of
  *	    perf_event::rb follows.
@@ -163,7 +165,9 @@ void perf_event_init_userpage(struct perf_event *event, struct perf_buffer *rb)
 	userpg->size = offsetof(struct perf_event_mmap_page, __reserved);
 	userpg->data_offset = PAGE_SIZE;
 	userpg->data_size = perf_data_size(rb);
-	/* Those of a disabled event as well, which updates leave alone. */
+	/*
+	 * Fill in the capabilities of a disabled event too: updates leave them alone.
+	 */
 	perf_event_fill_caps(event, userpg, local_clock());
 }
 
@@ -178,9 +182,10 @@ perf_event_fill_times(struct perf_event *event, struct perf_event_mmap_page *use
 		u64 now;
 
 		/*
-		 * Readers come from any moment to theirs, and this one is known.
-		 * Others may bring the context up to date meanwhile, which does
-		 * not change its offset. Halves of two timestamps are no time.
+		 * The caller's clock reading is a valid start for readers. Other CPUs
+		 * may update the context meanwhile, which does not change its offset,
+		 * but reading its time and its timestamp separately could mix two
+		 * updates.
 		 */
 		if (IS_ENABLED(CONFIG_64BIT))
 			now = READ_ONCE(ctx->timestamp);
@@ -192,15 +197,15 @@ perf_event_fill_times(struct perf_event *event, struct perf_event_mmap_page *use
 	} else if (__perf_effective_state(event) > PERF_EVENT_STATE_OFF) {
 		u64 now;
 
-		calc_timer_values(event, &now, &enabled, &running);
+		perf_calc_timer_values(event, &now, &enabled, &running);
 		perf_event_fill_caps(event, userpg, now);
 	} else {
 		enabled = event->total_time_enabled;
 		running = event->total_time_running;
 		/*
-		 * Its times stand still, and a reader would add to them. One
-		 * that was never enabled keeps what programs look at that only
-		 * want to know how fast the clock is.
+		 * The times of this event stand still, and a reader would add to them.
+		 * An event that was never enabled keeps the capability, for programs
+		 * that only need the scale of the clock.
 		 */
 		if (enabled)
 			userpg->cap_user_time = 0;
@@ -226,14 +231,14 @@ perf_event_fill_count(struct perf_event *event, struct perf_event_mmap_page *use
 }
 
 /**
- * perf_event_update_userpage() - Publish where an event and its counter are
+ * perf_event_update_userpage() - Publish the state of an event in its user page
  * @event:	The event
  *
  * Does nothing unless the event has a mapping. An update may be interrupted by
- * one of the same event, which a driver makes in an NMI. What the first one has
- * read of the counter may not fit together any more, so it begins again. That it
- * was interrupted is kept where user programs cannot write: the page's own lock
- * is in their memory, and a wait for it could be made an endless one.
+ * one of the same event, which a driver makes in an NMI. The values that the
+ * interrupted update has read may then be inconsistent, so it begins again. The
+ * interruption is noted in kernel memory, because a program could write to the
+ * page's own lock and make the update loop for ever.
  *
  * Context: Any, NMI included. The event is on this CPU, or it is not active and
  *	    perf_event_context::lock is held.
@@ -248,7 +253,7 @@ void perf_event_update_userpage(struct perf_event *event)
 	rb = rcu_dereference(event->rb);
 	if (!rb || event->userpage_waits)
 		goto unlock;
-	/* Others whose output goes to the same buffer have no page. */
+	/* Other events whose output goes to the same buffer have no page. */
 	if (rb->user_page_id != event->id)
 		goto unlock;
 
@@ -261,8 +266,8 @@ void perf_event_update_userpage(struct perf_event *event)
 	++userpg->lock;
 	barrier();
 	/*
-	 * An NMI may have come between the steps of perf_event_update_time().
-	 * What was published when the event became active is right still.
+	 * An NMI may have interrupted perf_event_update_time(). The times that were
+	 * published when the event became active are still right.
 	 */
 	if (!in_nmi())
 		perf_event_fill_times(event, userpg);
@@ -272,7 +277,7 @@ void perf_event_update_userpage(struct perf_event *event)
 		perf_event_fill_count(event, userpg);
 		barrier();
 	} while (updates != READ_ONCE(event->userpage_updates));
-	/* Whoever interrupts from here on leaves a page that is complete. */
+	/* An NMI from here on leaves a complete page behind. */
 	WRITE_ONCE(event->userpage_updates, updates + 1);
 	barrier();
 	++userpg->lock;
@@ -310,7 +315,7 @@ static int __perf_event_publish(void *info)
 	struct perf_event_context *ctx = event->ctx;
 	int ret = -EAGAIN;
 
-	/* As in __perf_event_read(): it may be gone from this CPU. */
+	/* As in __perf_event_read(), the event may have left this CPU. */
 	if (ctx->task && perf_cpu_task_ctx() != ctx)
 		return ret;
 
@@ -326,11 +331,11 @@ static int __perf_event_publish(void *info)
 }
 
 /**
- * perf_event_publish() - Write the user page where nobody else writes it
+ * perf_event_publish() - Write the user page on the CPU of its event
  * @event:	The event
- * @reset:	Whether to set the count to zero before
+ * @reset:	Set the count to zero first
  *
- * That is on the event's CPU, or here while it has none.
+ * Runs on the event's CPU, or on this one while the event is not active.
  *
  * Context: Process context. perf_event_context::mutex need not be held, and
  *	    perf_mmap() cannot take it.
@@ -350,7 +355,7 @@ void perf_event_publish(struct perf_event *event, bool reset)
 	do {
 		cpu = READ_ONCE(event->oncpu);
 		if ((unsigned int)cpu < nr_cpu_ids &&
-		    !cpu_function_call(cpu, __perf_event_publish, &data))
+		    !perf_cpu_function_call(cpu, __perf_event_publish, &data))
 			return;
 
 		rcu_read_lock();

@@ -26,9 +26,16 @@ static int pfm_ppc_to_attr(unsigned int pmd, const struct pfm_pmc_val *pmcs,
 	return 0;
 }
 
+/* The counters of core-book3s.c have numbers from 1 on, too. */
+static unsigned int pfm_ppc_pmd_of(const struct perf_event *event)
+{
+	return event->hw.idx;
+}
+
 static struct pfm_pmu_map pfm_ppc_map __read_mostly = {
 	.width		= 32,
 	.to_attr	= pfm_ppc_to_attr,
+	.pmd_of		= pfm_ppc_pmd_of,
 };
 
 /**

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * User space access to the counters of core-book3s.c: who may read a counter
- * without a system call, and what the user page tells about it.
+ * User space access to the counters of core-book3s.c: which task may read a
+ * counter without a system call, and what the user page tells about it.
  *
  * Since ISA 2.07, MMCR0[PMCC] closes all counters to user programs, or opens
  * all of them to all. There is one setting per CPU, and counters are not saved
@@ -22,10 +22,10 @@
  *		count for this task, all others are zero. PMC5 and PMC6 run both
  *		when one of them is in use, so MMCR2 freezes the other one.
  *
- * What the whole CPU does is nobody's own, nor is what somebody else counts of the
- * task, who may be allowed to know more than the task is. Counters that show it
- * close all others, and while root runs "perf stat -a", or "perf stat -p" on them,
- * tasks have their system calls.
+ * An event of the whole CPU belongs to no task, and an event that another process
+ * has opened for the task may count what the task must not know. Such an event
+ * closes all counters: while root runs "perf stat -a", or "perf stat -p" on them,
+ * tasks use system calls.
  *
  * The state is computed anew whenever power_pmu_enable() writes MMCR0, from the
  * events alone, and a page is written before its reader can run. A reader that
@@ -34,12 +34,13 @@
  * gives zero to a task that has a user readable event. The sequence count of
  * the page has moved by then, and the reader begins again.
  *
- * sysctl kernel.perf_user_access: 0 keeps it closed, 1 is as above, 2 leaves
- * PMCC at 00 for all, as kernels did that had no such control. Processors before
- * ISA 2.07 have no PMCC: their counters are always open, and 0 hides the index.
+ * sysctl kernel.perf_user_access: 0 keeps counters closed, 1 is as above, 2
+ * leaves PMCC at 00 for all, as kernels without this control did. Processors
+ * before ISA 2.07 have no PMCC: their counters are always open, and 0 hides the
+ * index.
  *
- * Events of event based branches have rights of their own, which
- * ebb_switch_in() gives, and are none of this file's business.
+ * Events of event based branches get their access from ebb_switch_in(), not from
+ * this file.
  */
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
@@ -72,15 +73,15 @@ static void (*power_apply)(void *unused);
 static bool power_revocable;
 
 /*
- * What user pages say that seldom changes: the capabilities of events without
- * and with a counter, and how to get from the timebase to the clock.
+ * Fields of user pages that seldom change: the capabilities of events without and with
+ * a counter, and the conversion of the timebase to the clock.
  */
 static struct power_user_page {
 	struct pmu *pmu;
 	u64 caps[2];
 	u64 cap_counter;
 	u64 cap_time;
-	/* @caps, or 0 if more than time_offset changes with each update. */
+	/* Copy of @caps, or 0 if an update changes more fields than time_offset. */
 	u64 steady[2];
 	u64 zero;
 	u32 mult;
@@ -95,17 +96,18 @@ static struct power_user_page {
 unsigned long ppc_pmu_closed;
 EXPORT_SYMBOL_GPL(ppc_pmu_closed);
 
-/* How many events that are not the task's own close the counters to it */
+/* Number of events on this CPU that close the counters to the running task */
 unsigned int power_user_system_limit = 1;
 
 /**
- * power_user_access_init_event() - Note whose an event is, and if its task may read it
+ * power_user_access_init_event() - Note the owner of an event, and if its task may
+ * read it
  * @event:	Event of this PMU that is being opened, not one for event based
  *		branches
  *
- * An inherited event may count for the child when its context was exchanged
- * with that of the parent, who reads the page. Whoever opened the first of a family
- * is the opener of all.
+ * The contexts of parent and child may be exchanged, so an inherited event may count
+ * for the parent, which reads the page. All events of a family have the opener of
+ * the first.
  *
  * Context: pmu::event_init(), when nothing can fail any more and perf_event::destroy
  *	    is set.
@@ -119,17 +121,19 @@ void power_user_access_init_event(struct perf_event *event)
 
 	if (!event->attr.inherit)
 		event->hw.flags |= PERF_EVENT_FLAG_USER_READ_CNT;
-	/* That of an event that can be inherited never changes. */
+	/* The owner of an event that can be inherited never changes. */
 	if (event->parent)
 		mm = event->parent->pmu_private;
-	/* It is only compared, and no other one may come to its address. */
+	/*
+	 * The mm is only compared. The reference keeps its address from being reused.
+	 */
 	if (mm)
 		mmgrab(mm);
 	event->pmu_private = mm;
 }
 
 /**
- * power_user_access_destroy_event() - Forget whose an event was
+ * power_user_access_destroy_event() - Drop the owner of an event
  * @event:	The event
  *
  * Context: perf_event::destroy(), process context.
@@ -144,14 +148,14 @@ void power_user_access_destroy_event(struct perf_event *event)
 /**
  * power_user_access_mapped() - Open the counter of an event that got a mapping
  * @event:	The event
- * @mm:		Whose mapping it is
+ * @mm:		The mm of the mapping
  *
- * If the event leaves its CPU meanwhile, its next one does what is needed.
- * Nothing is done when the last mapping goes: the task keeps the right that
- * its event gives until the event leaves the PMU. Nothing is done either when it
- * is put on the PMU just now and the two do not see each other, for which each
- * context switch would need a full barrier: its reader has system calls until
- * it is scheduled in again.
+ * If the event leaves its CPU meanwhile, its next CPU opens the counter. When
+ * the last mapping goes, the task keeps its access until the event leaves the
+ * PMU. If the event is put on the PMU at this moment, the two may miss each
+ * other, because to exclude that would take a full barrier in each context
+ * switch: the reader then uses system calls until the event is scheduled in
+ * again.
  *
  * Context: Process context, interrupts enabled.
  */
@@ -171,7 +175,7 @@ void power_user_access_mapped(struct perf_event *event, struct mm_struct *mm)
 		if (old)
 			mmdrop(old);
 	}
-	/* mmap_count and this before oncpu */
+	/* Store mmap_count and pmu_private before oncpu is loaded. */
 	smp_mb();
 	cpu = READ_ONCE(event->oncpu);
 	if (cpu >= 0)
@@ -187,8 +191,8 @@ static u64 power_clock_zero(void)
 }
 
 /*
- * Only events of this PMU have the flag. 32-bit processors have other registers
- * than readers know.
+ * Only events of this PMU have the flag. Readers do not know the registers of
+ * 32-bit processors.
  */
 static __always_inline bool power_user_counter(struct perf_event *event)
 {
@@ -204,7 +208,7 @@ power_fill_userpage(struct perf_event *event, struct perf_event_mmap_page *userp
 	u64 caps = READ_ONCE(page->caps[counter]);
 	u64 zero = page->zero;
 
-	/* What 32 bits of the scale lose must not add up since boot. */
+	/* The error of the 32-bit scale must not accumulate since boot. */
 	if (!page->steady[0])
 		zero = power_clock_zero();
 	userpg->pmc_width = caps & page->cap_counter ? 64 : 0;
@@ -238,13 +242,13 @@ void arch_perf_update_userpage(struct perf_event *event,
 	bool counter;
 	u64 caps;
 
-	/* One address for all of it: each context switch does this. */
+	/* Take the address once, because each context switch runs this. */
 	OPTIMIZER_HIDE_VAR(page);
 	counter = power_user_counter(event);
 	caps = READ_ONCE(page->steady[counter]);
 	/*
-	 * The capabilities were stored last, with all that they speak of. The
-	 * core takes that of the time while the event is disabled.
+	 * The capabilities are stored last, after the fields that they vouch for. The
+	 * core clears cap_user_time while the event is disabled.
 	 */
 	if (likely((userpg->capabilities | page->cap_time) == caps)) {
 		userpg->time_offset = page->zero - now;
@@ -270,16 +274,16 @@ static bool power_user_has_event(void)
 }
 
 /**
- * ppc_emulate_user_pmc_read() - Let a reader of the user page pass closed counters
+ * ppc_emulate_user_pmc_read() - Emulate a read of a closed counter as zero
  * @regs:	Registers of the task, which trapped because of MMCR0[PMCC]
  *
  * Only mfspr from PMC1 to PMC6, and only for a task that has an event which it
- * may read when the counters are open. All that it gets is zero. An instruction
- * in memory that can be executed and not be read is not emulated. The log tells once
- * of a task that has no such event, before it gets its signal.
+ * may read when the counters are open. It always gets zero. An instruction in memory
+ * that can be executed but not read is not emulated. The log tells once of a task
+ * that has no such event, before it gets its signal.
  *
  * Context: Process context, may sleep.
- * Return: Whether the instruction is done.
+ * Return: True if the instruction has been emulated.
  */
 bool ppc_emulate_user_pmc_read(struct pt_regs *regs)
 {
@@ -308,7 +312,7 @@ bool ppc_emulate_user_pmc_read(struct pt_regs *regs)
 }
 #endif /* CONFIG_PPC_BOOK3S_64 */
 
-/* What the sysctl changes, apart from what is on a PMU */
+/* Apply the sysctl to everything but the events that are on a PMU. */
 static void power_user_access_update(void)
 {
 	struct power_user_page *page = &power_page;
@@ -364,10 +368,10 @@ static int power_user_access_online(unsigned int cpu)
 }
 
 /**
- * power_user_access_init() - Tell this file which PMU there is
+ * power_user_access_init() - Register the PMU whose counters tasks may read
  * @pmu:	The PMU of the processor's counters
- * @apply:	Writes what power_user_access() says to this CPU's PMU; called
- *		with interrupts disabled
+ * @apply:	Writes the result of power_user_access() to this CPU's PMU;
+ *		called with interrupts disabled
  * @revocable:	The processor has MMCR0[PMCC]
  *
  * Context: When the driver registers, before the first user program.

@@ -10,18 +10,20 @@
 #include <linux/sched.h>
 #include <linux/types.h>
 
-/* Of perf_event::hw.flags: cpu_hw_events::n_user includes this event, or n_system. */
+/*
+ * Flags of perf_event::hw: cpu_hw_events::n_user includes the event, or n_system does.
+ */
 #define POWER_EVENT_USER_COUNTED	0x00000001
 #define POWER_EVENT_SYSTEM_COUNTED	0x00000002
 
 /**
- * power_user_own() - May the running task know what the event counts?
+ * power_user_own() - Tell whether the running task may know the count of an event
  * @event:	Event of this PMU
  *
- * Somebody else may count of a task what it is not to know. perf_event::pmu_private
- * is the mm of whoever opened the event for a task, or, if the process of that task
- * got the descriptor and has mapped it, the mm of that. An event of the kernel's own
- * has an error in the place of its owner.
+ * Another process may count for a task what the task must not know.
+ * perf_event::pmu_private is the mm of the process that opened the event for a task,
+ * or, if the process of that task got the descriptor and has mapped it, the mm of
+ * that process. An event of the kernel has an error in place of its owner.
  *
  * Context: On the CPU of the event, and if it counts a task, that is running.
  * Return: False for events of a whole CPU, too.
@@ -34,11 +36,12 @@ static __always_inline bool power_user_own(struct perf_event *event)
 }
 
 /**
- * power_user_wanted() - Does the running task read the counter by itself?
+ * power_user_wanted() - Tell whether the running task may read the counter
+ * itself
  * @event:	Event of this PMU that is its own
  *
  * Context: Any. The mapping may come and go.
- * Return: Whether it may, and there is a mapping.
+ * Return: True if the task may read it and a mapping exists.
  */
 static __always_inline bool power_user_wanted(struct perf_event *event)
 {
@@ -50,12 +53,13 @@ extern unsigned int power_user_system_limit;
 
 /**
  * power_user_access() - Decide on user space access to the counters
- * @nr_system:	How many events on the PMU are not the running task's own
+ * @nr_system:	Number of events on the PMU that do not belong to the running
+ *		task
  *
- * Needs to be called only if another event there may be open.
+ * Call this only if an event on the PMU may be open to its task.
  *
  * Context: Interrupts and the PMU of this CPU are disabled.
- * Return: Whether the counters are to be open.
+ * Return: True if the counters have to be open.
  */
 static inline bool power_user_access(unsigned int nr_system)
 {

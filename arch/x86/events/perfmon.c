@@ -5,6 +5,10 @@
  * PMC i is PERFEVTSELi, for the general purpose counter PMD i. PMC 16 is
  * FIXED_CTR_CTRL, four bits for each of PMD 16 (instructions), PMD 17 (cycles)
  * and PMD 18 (reference cycles). Which counter is really used is up to perf.
+ *
+ * A counter whose EN bit is clear, or that counts at no level, is off. The bits that
+ * make a counter interrupt are perf's, and written values of them are ignored, because
+ * programs set them only where they want interrupts.
  */
 #include <linux/bits.h>
 #include <linux/perf_event.h>
@@ -16,15 +20,18 @@
 #define PFM_MAX_FIXED	3
 #define PFM_MAX_GP	PFM_FIXED
 
-/* Always on, as far as user space is concerned */
-#define PFM_EVTSEL_RSVD	(ARCH_PERFMON_EVENTSEL_INT | ARCH_PERFMON_EVENTSEL_ENABLE | \
-			 ARCH_PERFMON_EVENTSEL_PIN_CONTROL | GENMASK_ULL(63, 32))
-#define PFM_EVTSEL_DFL	(ARCH_PERFMON_EVENTSEL_INT | ARCH_PERFMON_EVENTSEL_ENABLE)
+/* Perf sets this one. A program may write either value. */
+#define PFM_EVTSEL_FORCED ARCH_PERFMON_EVENTSEL_INT
 #define PFM_EVTSEL_LEVELS (ARCH_PERFMON_EVENTSEL_USR | ARCH_PERFMON_EVENTSEL_OS)
 
 #define PFM_FIXED_OS	BIT(0)
 #define PFM_FIXED_USR	BIT(1)
 #define PFM_FIXED_PMI	BIT(3)
+
+/* Bits that no event has here, and those that perf sets as it sees fit */
+static u64 pfm_evtsel_none __ro_after_init = ARCH_PERFMON_EVENTSEL_PIN_CONTROL |
+					     GENMASK_ULL(63, 32);
+static u64 pfm_evtsel_perf __ro_after_init = PFM_EVTSEL_FORCED;
 
 static const u64 pfm_fixed_event[PFM_MAX_FIXED] = {
 	PERF_COUNT_HW_INSTRUCTIONS,
@@ -43,7 +50,7 @@ static u64 pfm_x86_pmc_dfl(unsigned int pmc)
 	u64 value = 0;
 
 	if (pmc < PFM_FIXED)
-		return PFM_EVTSEL_DFL;
+		return PFM_EVTSEL_FORCED;
 	for (i = 0; i < PFM_MAX_FIXED; i++)
 		value |= PFM_FIXED_PMI << (4 * i);
 	return value;
@@ -55,20 +62,20 @@ static u64 pfm_x86_pmc_rsvd(unsigned int pmc)
 	unsigned int i;
 
 	if (pmc < PFM_FIXED)
-		return PFM_EVTSEL_RSVD;
+		return pfm_evtsel_none | pfm_evtsel_perf;
 	for (i = 0; i < PFM_MAX_FIXED; i++)
 		levels |= (PFM_FIXED_OS | PFM_FIXED_USR) << (4 * i);
 	return ~levels;
 }
 
-/* The levels stand in the value. One that counts at none is not for perf. */
+/* The levels stand in the value. A counter that counts at none is off. */
 static int pfm_x86_check(unsigned int pmc, u64 value, u32 flags)
 {
-	if (flags)
-		return -EINVAL;
-	if (pmc < PFM_FIXED && !(value & PFM_EVTSEL_LEVELS))
-		return -EINVAL;
-	return 0;
+	u64 none = pfm_evtsel_none;
+
+	if (pmc >= PFM_FIXED)
+		none = pfm_x86_pmc_rsvd(pmc) & ~pfm_x86_pmc_dfl(pmc);
+	return flags || (value & none) ? -EINVAL : 0;
 }
 
 static int pfm_x86_fixed_attr(unsigned int fixed, const struct pfm_pmc_val *pmc,
@@ -97,11 +104,22 @@ static int pfm_x86_to_attr(unsigned int pmd, const struct pfm_pmc_val *pmcs,
 		return -ENOENT;
 
 	value = pmcs[pmd].value;
+	if (!(value & ARCH_PERFMON_EVENTSEL_ENABLE) || !(value & PFM_EVTSEL_LEVELS))
+		return -ENOENT;
+
 	attr->type = PERF_TYPE_RAW;
-	attr->config = value & ~(PFM_EVTSEL_RSVD | PFM_EVTSEL_LEVELS);
+	attr->config = value & ~(pfm_x86_pmc_rsvd(pmd) | ARCH_PERFMON_EVENTSEL_ENABLE |
+				 PFM_EVTSEL_LEVELS);
 	attr->exclude_user = !(value & ARCH_PERFMON_EVENTSEL_USR);
 	attr->exclude_kernel = !(value & ARCH_PERFMON_EVENTSEL_OS);
 	return 0;
+}
+
+static unsigned int pfm_x86_pmd_of(const struct perf_event *event)
+{
+	int idx = event->hw.idx;
+
+	return idx < INTEL_PMC_IDX_FIXED ? idx : idx - INTEL_PMC_IDX_FIXED + PFM_FIXED;
 }
 
 static struct pfm_pmu_map pfm_x86_map __read_mostly = {
@@ -110,6 +128,7 @@ static struct pfm_pmu_map pfm_x86_map __read_mostly = {
 	.pmc_rsvd	= pfm_x86_pmc_rsvd,
 	.check		= pfm_x86_check,
 	.to_attr	= pfm_x86_to_attr,
+	.pmd_of		= pfm_x86_pmd_of,
 };
 
 /**
@@ -126,6 +145,21 @@ const struct pfm_pmu_map *pfm_arch_map(void)
 	return pfm_x86_map.pmds ? &pfm_x86_map : NULL;
 }
 
+/* AMD's events have twelve bits from family 10h on, and two bits say which guests. */
+static void __init pfm_amd_init(void)
+{
+	const u64 event = GENMASK_ULL(35, 32);
+	const u64 guests = AMD64_EVENTSEL_GUESTONLY | AMD64_EVENTSEL_HOSTONLY;
+
+	if (boot_cpu_data.x86_vendor != X86_VENDOR_AMD &&
+	    boot_cpu_data.x86_vendor != X86_VENDOR_HYGON)
+		return;
+	if (boot_cpu_data.x86 >= 0x10)
+		pfm_evtsel_none &= ~event;
+	pfm_evtsel_none &= ~guests;
+	pfm_evtsel_perf |= guests;
+}
+
 static int __init pfm_x86_init(void)
 {
 	struct x86_pmu_capability cap;
@@ -140,6 +174,7 @@ static int __init pfm_x86_init(void)
 	if (!gp)
 		return 0;
 
+	pfm_amd_init();
 	pfm_x86_map.width = cap.bit_width_gp;
 	pfm_x86_map.pmcs = GENMASK_ULL(gp - 1, 0);
 	if (fixed) {

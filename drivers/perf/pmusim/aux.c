@@ -11,10 +11,10 @@
  *                             `------- no room left: end(TRUNCATED)
  *
  * The producer writes a stream of u64. Each word is its own place in the stream,
- * with the upper half changed by PMUSIM_AUX_PATTERN, so whoever finds it knows
- * where it belongs. The room that perf_aux_output_begin() grants is that of the
- * time of the call. Before the producer gives up it asks again, as hardware with
- * an interrupt some way ahead of the end does.
+ * with the upper half changed by PMUSIM_AUX_PATTERN, so a reader can tell where
+ * it belongs. perf_aux_output_begin() grants the room that exists at the time of
+ * the call. Before the producer gives up it asks again, as hardware with an
+ * interrupt some way ahead of the end does.
  *
  * Contexts:  All but pausing and snapshots runs on the CPU of the event with
  *            interrupts off. An NMI may pause or resume the producer between two
@@ -51,13 +51,13 @@ static void pmusim_aux_end(struct pmusim_aux_cpu *a, u64 flags)
 	}
 	pmusim_log(a->event->pmu, a->event, PMUSIM_OP_OUTPUT, flags,
 		   min_t(unsigned long, a->written, INT_MAX));
-	/* The words are there before aux_head says so. */
+	/* Store the words before aux_head covers them. */
 	smp_wmb();
 	perf_aux_output_end(&a->handle, a->written);
 	a->written = 0;
 }
 
-/* The end of the event, not of a transaction: only start() helps. */
+/* Stop the event, not only a transaction: it goes on after start() alone. */
 static void pmusim_aux_halt(struct pmusim_aux_cpu *a, u64 flags)
 {
 	pmusim_aux_end(a, flags);
@@ -78,7 +78,7 @@ static bool pmusim_aux_begin(struct pmusim_aux_cpu *a)
 
 	if (!a->buf->overwrite && ae->align) {
 		skip = -a->handle.head & (ae->align - 1);
-		/* Room that is not enough for it is none. */
+		/* Treat too little room for a word as none. */
 		if (skip && perf_aux_output_skip(&a->handle, skip)) {
 			a->written = 0;
 			pmusim_aux_halt(a, PERF_AUX_FLAG_TRUNCATED);
@@ -92,7 +92,7 @@ static bool pmusim_aux_begin(struct pmusim_aux_cpu *a)
 	return true;
 }
 
-/* PMUSIM_INJECT_* of this end of a transaction */
+/* Return the PMUSIM_INJECT_* flags for this end of a transaction. */
 static u32 pmusim_aux_injection(struct pmusim_aux_event *ae)
 {
 	return ae->inject && ++ae->ends % ae->inject_nth == 0 ? ae->inject : 0;
@@ -111,7 +111,7 @@ static u64 pmusim_aux_flags(u32 inject)
 	return flags;
 }
 
-/* Publish what is there and go on. False if that is not possible. */
+/* Publish the data so far and go on. Return false if that is impossible. */
 static bool pmusim_aux_turn(struct pmusim_aux_cpu *a)
 {
 	struct pmusim_aux_event *ae = to_aux_event(a->event);
@@ -131,7 +131,7 @@ static bool pmusim_aux_turn(struct pmusim_aux_cpu *a)
 	return pmusim_aux_begin(a);
 }
 
-/* Write up to @bytes and tell how much it was. */
+/* Write up to @bytes and return how many were written. */
 static unsigned long pmusim_aux_write(struct pmusim_aux_cpu *a,
 				      unsigned long bytes)
 {
@@ -144,7 +144,10 @@ static unsigned long pmusim_aux_write(struct pmusim_aux_cpu *a,
 		offset = a->pos & mask;
 		word = pages[offset >> PAGE_SHIFT] + offset_in_page(offset);
 		WRITE_ONCE(*word, a->pos ^ PMUSIM_AUX_PATTERN);
-		/* A snapshot in an NMI counts on the word being there. */
+		/*
+		 * A snapshot in an NMI relies on the word being stored before @pos
+		 * moves.
+		 */
 		barrier();
 		WRITE_ONCE(a->pos, a->pos + sizeof(*word));
 	}
@@ -153,8 +156,8 @@ static unsigned long pmusim_aux_write(struct pmusim_aux_cpu *a,
 }
 
 /*
- * What the hardware would do when it traces @bytes. What comes while it is paused
- * or stopped is gone.
+ * Act as hardware that traces @bytes. Bytes that come while it is paused or stopped are
+ * lost.
  */
 static void pmusim_aux_produce(struct pmusim_aux_cpu *a, unsigned long bytes)
 {
@@ -206,7 +209,7 @@ enum hrtimer_restart pmusim_aux_timer_fn(struct hrtimer *timer)
 	if (!a->running)
 		return HRTIMER_NORESTART;
 
-	/* However much it is, half of the time is for others. */
+	/* Whatever the rate, leave half of the time to other work. */
 	spent = ktime_sub(ktime_get(), begin);
 	if (spent > ae->interval / 2)
 		hrtimer_set_expires(timer, ktime_add(ktime_get(), spent));
@@ -237,7 +240,7 @@ void pmusim_aux_start(struct perf_event *event, int flags)
 			 (a->running && !(ae->inject & PMUSIM_INJECT_KEEP))))
 		return;
 
-	/* An NMI may change both in between. */
+	/* An NMI may change both meanwhile. */
 	do {
 		paused = READ_ONCE(event->hw.aux_paused);
 		WRITE_ONCE(a->paused, paused);
@@ -274,7 +277,7 @@ void pmusim_aux_stop(struct perf_event *event, int flags)
 		return;
 
 	event->hw.state |= PERF_HES_STOPPED;
-	/* It may be the timer that has called this. */
+	/* The caller may be the timer itself, so do not wait for it. */
 	hrtimer_try_to_cancel(&a->timer);
 	if (!a->running)
 		return;
@@ -328,7 +331,7 @@ int pmusim_aux_add(struct perf_event *event, int flags)
 /**
  * pmusim_aux_del() - pmu::del() of AUX events
  * @event:	The event
- * @flags:	Nothing that matters
+ * @flags:	Not used
  *
  * Context: Interrupts off.
  */
@@ -340,7 +343,7 @@ void pmusim_aux_del(struct perf_event *event, int flags)
 	pmusim_aux_stop(event, PERF_EF_UPDATE);
 	if (a->running)
 		pmusim_aux_end(a, 0);
-	/* Of an event that had no room left it may still be queued. */
+	/* The timer may still be armed for an event that ran out of room. */
 	hrtimer_try_to_cancel(&a->timer);
 	a->event = NULL;
 }
@@ -360,10 +363,10 @@ void pmusim_aux_read(struct perf_event *event)
  * pmusim_snapshot_aux() - pmu::snapshot_aux()
  * @event:	The event
  * @handle:	The record that the data goes to
- * @size:	How much of it
+ * @size:	Number of bytes to copy
  *
  * Context: Interrupts off, NMIs.
- * Return: What was copied, all of @size. A negative error cannot happen.
+ * Return: @size, because all of it is copied and no error can occur.
  */
 long pmusim_snapshot_aux(struct perf_event *event,
 			 struct perf_output_handle *handle,
@@ -377,7 +380,7 @@ long pmusim_snapshot_aux(struct perf_event *event,
 		return perf_output_copy_aux(&a->handle, handle, pos - size, pos);
 	}
 
-	/* The record has the room already, so something has to be in it. */
+	/* The record already has the room, so fill it. */
 	while (left) {
 		len = min(left, PAGE_SIZE);
 		if (perf_output_copy(handle, page_address(ZERO_PAGE(0)), len))
@@ -388,7 +391,7 @@ long pmusim_snapshot_aux(struct perf_event *event,
 }
 
 /**
- * pmusim_aux_packets() - Write what pmusim_aux_packet() asked for
+ * pmusim_aux_packets() - Write the chunks that pmusim_aux_packet() asked for
  * @work:	pmusim_aux_cpu::work
  *
  * Context: Hard interrupt, on the CPU of the producer.
@@ -403,7 +406,7 @@ void pmusim_aux_packets(struct irq_work *work)
 }
 
 /**
- * pmusim_aux_packet() - An event with attr.aux_output has overflowed
+ * pmusim_aux_packet() - Handle the overflow of an event with attr.aux_output
  * @event:	The event
  *
  * Its AUX event writes a chunk instead of a sample.
@@ -423,11 +426,10 @@ void pmusim_aux_packet(struct perf_event *event)
 /**
  * pmusim_aux_tick() - Let the producer of this CPU write
  * @sim:	The PMU
- * @bytes:	How much
+ * @bytes:	Number of bytes
  *
  * Context: Interrupts off.
- * Return: How much of @bytes is left for the next call; 0 also if there is no
- *         event that wants to be told.
+ * Return: Bytes left for the next call; 0 also if no event waits for them.
  */
 unsigned long pmusim_aux_tick(struct pmusim *sim, unsigned long bytes)
 {
@@ -441,9 +443,9 @@ unsigned long pmusim_aux_tick(struct pmusim *sim, unsigned long bytes)
 }
 
 /**
- * pmusim_aux_state() - Copy what the producer of this CPU has
+ * pmusim_aux_state() - Copy the state of the producer of this CPU
  * @sim:	The PMU
- * @state:	Where to
+ * @state:	Destination
  *
  * Context: Interrupts off.
  */

@@ -87,7 +87,7 @@ static int pmusim_aux_parse(struct pmusim_aux_event *ae,
 	if (ae->inject & ~PMUSIM_INJECT_ALL)
 		return -EINVAL;
 
-	/* Four such producers would keep a CPU busy. */
+	/* Limit the rate: four producers at this rate would keep a CPU busy. */
 	if ((rate > PMUSIM_MAX_RATE_USER || ae->chunk > SZ_64K) && !perfmon_capable())
 		return -EACCES;
 
@@ -148,7 +148,7 @@ static void pmusim_free_aux(void *aux)
 }
 
 /**
- * pmusim_aux_setup() - Make what a PMU with an AUX area has on each CPU
+ * pmusim_aux_setup() - Allocate the producers of a PMU with an AUX area
  * @sim:	The PMU
  *
  * Context: Process context.
@@ -224,6 +224,9 @@ struct pmusim pmusim_aux_large =
 	PMUSIM_AUX("pmusim_aux_large", PERF_PMU_CAP_AUX_PREFER_LARGE |
 		   PERF_PMU_CAP_AUX_HEAD_COUNTS);
 
-/* Does not say what the head of an overwritten area is, as many do not. */
+/*
+ * Like many drivers, this one does not declare the meaning of an overwritten area's
+ * head.
+ */
 struct pmusim pmusim_aux_excl =
 	PMUSIM_AUX("pmusim_aux_excl", PERF_PMU_CAP_EXCLUSIVE | PERF_PMU_CAP_ITRACE);

@@ -27,10 +27,10 @@
 
 #include "pmusim.h"
 
-/* How long a tick waits for an overflow to be handled */
+/* Time that a tick waits for an overflow to be handled */
 #define PMUSIM_TICK_TIMEOUT_MS	5000
 
-/* And how much of that without sleep: a task that sleeps takes its events away. */
+/* Time of that without sleep, because a task that sleeps takes its events away. */
 #define PMUSIM_TICK_SPIN_US	1000
 
 static struct dentry *pmusim_dir;
@@ -45,7 +45,7 @@ struct pmusim_tick_args {
 	bool		waiting;
 };
 
-/* On the CPU that ticks, interrupts off. It may be that of the writer. */
+/* Runs on the CPU that ticks, with interrupts off. It may be the CPU of the writer. */
 static void pmusim_tick_here(void *info)
 {
 	struct pmusim_tick_args *args = info;

@@ -43,13 +43,13 @@ struct pmusim *pmusim_instances[] = {
 };
 
 /**
- * pmusim_get() - Count a new event of a PMU
+ * pmusim_get() - Take a reference to a PMU for a new event
  * @sim:	The PMU
  *
  * Pairs with pmusim_put(). While a PMU has events its settings stay.
  *
  * Context: Process context.
- * Return: 0, or -EBUSY if somebody is changing the settings.
+ * Return: 0, or -EBUSY while the settings are being changed.
  */
 int pmusim_get(struct pmusim *sim)
 {
@@ -105,7 +105,10 @@ static int __init pmusim_init(void)
 	ret = pmusim_log_setup();
 	if (ret)
 		return ret;
-	/* It tells the CPU of new events, so it comes before the PMU. */
+	/*
+	 * The uncore setup chooses the CPU of new events, so it precedes the
+	 * registration of the PMU.
+	 */
 	ret = pmusim_uncore_setup();
 	if (ret)
 		goto err_log;

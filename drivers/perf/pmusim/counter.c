@@ -8,7 +8,7 @@
  * last value, perf_event::hw.prev_count, goes to the count. Both are what most
  * hardware does, so the core and readers in user space cannot tell.
  *
- * A register that is not negative has an overflow that nobody has handled.
+ * A register that is not negative has an overflow that has not been handled.
  */
 
 #include <linux/sched/clock.h>
@@ -27,8 +27,8 @@ static u64 pmusim_sign_extend(const struct pmusim_event *pe, u64 value)
  * pmusim_advance() - Let a counter count
  * @c:		The CPU, which is this one
  * @idx:	The counter, with an event that is started
- * @n:		How much; at most what the counter takes to overflow once, or an
- *		overflow goes unnoticed
+ * @n:		Amount; at most up to the first overflow, otherwise an overflow
+ *		goes unnoticed
  *
  * Context: Interrupts off. NMIs only for an event without a skid.
  */
@@ -58,21 +58,21 @@ void pmusim_advance(struct pmusim_cpu *c, int idx, u64 n)
 		pmusim_raise(c, idx);
 }
 
-/* With a narrow register and a large amount there are very many. */
+/* A narrow register and a large amount make very many overflows. */
 #define PMUSIM_TICK_OVERFLOWS	1024
 
 /**
  * pmusim_tick() - Let a counter count until its next interrupt
  * @c:		The CPU, which is this one
  * @idx:	The counter
- * @n:		How much
+ * @n:		Amount
  *
  * A counter without a started event, or with one that has another source, counts
  * nothing.
  *
  * Context: Interrupts off.
- * Return: How much of @n is left. It is for after the interrupt, or for another
- *         call if there are many overflows that nobody waits for.
+ * Return: The part of @n that is left, for after the interrupt, or for another
+ *         call if there are many overflows without one.
  */
 u64 pmusim_tick(struct pmusim_cpu *c, int idx, u64 n)
 {
@@ -98,7 +98,7 @@ u64 pmusim_tick(struct pmusim_cpu *c, int idx, u64 n)
 	return n;
 }
 
-/* The clock goes on by itself, its register has to be told. */
+/* The clock advances by itself, so bring its register up to date. */
 static void pmusim_clock_in(struct pmusim_cpu *c, int idx)
 {
 	struct pmusim_event *pe = to_pmusim_event(c->event[idx]);
@@ -107,7 +107,7 @@ static void pmusim_clock_in(struct pmusim_cpu *c, int idx)
 	if (pe->source != PMUSIM_SOURCE_CLOCK)
 		return;
 
-	/* What an NMI has counted in between is not counted again. */
+	/* Do not count again what an NMI has counted meanwhile. */
 	old = local64_read(&pe->clock);
 	do {
 		now = max(local_clock(), old);
@@ -130,7 +130,7 @@ void pmusim_update(struct perf_event *event)
 	u64 new, prev;
 	s64 delta;
 
-	/* An NMI may do the same in between, whose part is then not ours. */
+	/* An NMI may update meanwhile; its part must not be added again. */
 	prev = local64_read(&hwc->prev_count);
 	do {
 		new = pmusim_sign_extend(pe, local64_read(&c->reg[hwc->idx]));
@@ -147,7 +147,7 @@ void pmusim_update(struct perf_event *event)
 }
 
 /**
- * pmusim_set_period() - Set the register of an event to what is left to count
+ * pmusim_set_period() - Set the register of an event to the rest of its period
  * @event:	An event on a counter of this CPU, its count up to date
  *
  * Context: Interrupts off, NMIs.
@@ -188,7 +188,7 @@ bool pmusim_set_period(struct perf_event *event)
 	return ended;
 }
 
-/* Is there an overflow that somebody has to be told of? */
+/* Is there an overflow that has to be handled? */
 static bool pmusim_overflowed(struct pmusim_cpu *c, struct perf_event *event)
 {
 	struct pmusim_event *pe = to_pmusim_event(event);
@@ -201,7 +201,7 @@ static bool pmusim_overflowed(struct pmusim_cpu *c, struct perf_event *event)
  * pmusim_arm() - Start the timer of an event that needs one
  * @event:	An event on a counter of this CPU
  *
- * In an NMI it leaves that to irq_work.
+ * An NMI leaves the timer to irq_work.
  *
  * Context: Interrupts off, NMIs.
  */
@@ -227,7 +227,7 @@ void pmusim_arm(struct perf_event *event)
 		if (pmusim_overflowed(c, event))
 			delay = PMUSIM_MIN_CLOCK_NS;
 	} else if (hrtimer_active(&pe->timer)) {
-		/* It goes on as it did. */
+		/* The timer goes on with its old expiry. */
 		return;
 	}
 	hrtimer_start(&pe->timer, delay, HRTIMER_MODE_REL_PINNED_HARD);
@@ -255,7 +255,7 @@ enum hrtimer_restart pmusim_timer_fn(struct hrtimer *timer)
 		pmusim_clock_in(c, idx);
 		if (pmusim_overflowed(c, pe->event))
 			pmusim_raise(c, idx);
-		/* If there was an overflow, who handles it starts the timer. */
+		/* If there was an overflow, its handler starts the timer again. */
 		if (!test_bit(idx, &c->pending) && !hrtimer_is_queued(timer))
 			pmusim_arm(pe->event);
 		return HRTIMER_NORESTART;
@@ -263,7 +263,10 @@ enum hrtimer_restart pmusim_timer_fn(struct hrtimer *timer)
 
 	n = hrtimer_forward_now(timer, pe->interval);
 	pmusim_advance(c, idx, n);
-	/* An NMI-like context handles the overflow here, and may stop it. */
+	/*
+	 * An overflow in NMI-like context is handled right here, and may stop the
+	 * event.
+	 */
 	return test_bit(idx, &c->started) ? HRTIMER_RESTART : HRTIMER_NORESTART;
 }
 
@@ -294,7 +297,10 @@ void pmusim_start(struct perf_event *event, int flags)
 	set_bit(hwc->idx, &c->started);
 	pmusim_arm(event);
 	perf_event_update_userpage(event);
-	/* A clock has its timer. Who starts it again and again shall not get stuck. */
+	/*
+	 * A clock has its timer, so do not tick here: repeated starts must not get
+	 * stuck.
+	 */
 	if (pe->source != PMUSIM_SOURCE_CLOCK && pmusim_overflowed(c, event))
 		pmusim_raise(c, hwc->idx);
 }
@@ -314,10 +320,10 @@ void pmusim_stop(struct perf_event *event, int flags)
 
 	pmusim_log(event->pmu, event, PMUSIM_OP_STOP, flags, 0);
 	if (!(hwc->state & PERF_HES_STOPPED)) {
-		/* An overflow that it comes to now is one of the next start. */
+		/* The next start handles an overflow that this update finds. */
 		clear_bit(hwc->idx, &c->started);
 		pmusim_clock_in(c, hwc->idx);
-		/* It may be the timer that has called this. */
+		/* The caller may be the timer itself, so do not wait for it. */
 		if (!in_nmi())
 			hrtimer_try_to_cancel(&pe->timer);
 		hwc->state |= PERF_HES_STOPPED;
@@ -343,7 +349,7 @@ void pmusim_read(struct perf_event *event)
 	struct pmusim_cpu *c = pmusim_this_cpu(event);
 
 	pmusim_log(event->pmu, event, PMUSIM_OP_READ, 0, 0);
-	/* Whom this NMI interrupted has brought the count up to date before. */
+	/* The code that this NMI interrupted has updated the count already. */
 	if (event->hw.state & PERF_HES_UPTODATE || to_pmusim_event(event)->busy)
 		return;
 	if (test_bit(event->hw.idx, &c->started))

@@ -52,7 +52,7 @@ static struct attribute *pmusim_event_attrs[] = {
 	NULL,
 };
 
-/* A PMU without tasks is not told of them. */
+/* A PMU without task events needs no sched_task(). */
 static umode_t pmusim_event_visible(struct kobject *kobj, struct attribute *attr,
 				    int index)
 {
@@ -168,7 +168,7 @@ static int pmusim_parse(struct pmusim *sim, struct pmusim_event *pe,
 	case PMUSIM_HARDIRQ ... PMUSIM_TASK:
 		return 0;
 	case PMUSIM_NMI_LIKE:
-		/* What nmi_enter() needs is not there for modules. */
+		/* The symbols that nmi_enter() needs are not exported to modules. */
 		return IS_BUILTIN(CONFIG_PERF_PMUSIM) ? 0 : -EOPNOTSUPP;
 	case PMUSIM_NMI:
 		ret = pmusim_nmi_get();
@@ -213,7 +213,7 @@ static void pmusim_destroy(struct perf_event *event)
 	struct pmusim_event *pe = to_pmusim_event(event);
 
 	if (pe) {
-		/* Still queued if the event was stopped in an NMI. */
+		/* The timer is still queued if the event was stopped in an NMI. */
 		hrtimer_cancel(&pe->timer);
 		if (pe->nmi)
 			pmusim_nmi_put();
@@ -271,7 +271,7 @@ static int pmusim_aux_output_match(struct perf_event *aux_event)
 }
 
 /**
- * pmusim_counter_setup() - Make what a PMU with counters has on each CPU
+ * pmusim_counter_setup() - Allocate the counters of a PMU on each CPU
  * @sim:	The PMU
  *
  * Context: Process context.

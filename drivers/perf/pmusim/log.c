@@ -54,7 +54,7 @@ static struct pmusim_log_entry *pmusim_log_entries;
 static atomic_t pmusim_log_used;
 static bool pmusim_log_on;
 
-/* Orders those who switch the log on and off and those who read it. */
+/* Serializes readers of the log and writers that switch it on and off. */
 static DEFINE_MUTEX(pmusim_log_mutex);
 
 /**
@@ -97,7 +97,10 @@ static void pmusim_log_switch(bool on)
 	if (!on)
 		return;
 
-	/* Whoever saw it on has preemption off. */
+	/*
+	 * A writer that saw the log on has preemption off, so a grace period waits for
+	 * it.
+	 */
 	synchronize_rcu();
 	memset(pmusim_log_entries, 0,
 	       PMUSIM_LOG_ENTRIES * sizeof(*pmusim_log_entries));

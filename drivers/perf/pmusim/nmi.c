@@ -68,7 +68,7 @@ static int pmusim_nmi_handler(unsigned int cmd, struct pt_regs *regs)
 }
 
 /**
- * pmusim_nmi_get() - There is one more event that overflows in NMIs
+ * pmusim_nmi_get() - Register the NMI handler for an event
  *
  * Context: Process context.
  * Return: 0, -EOPNOTSUPP if this machine cannot send NMIs, or another error.

@@ -2,9 +2,9 @@
 /*
  * Simulated PMUs: overflows of counters, in the context that the event asks for.
  *
- * Who makes a counter overflow sets its bit in pmusim_cpu::pending and sees to it
- * that pmusim_handle() is called in that context on the same CPU. While the PMU is
- * disabled nobody handles anything, and pmusim_enable() does it again.
+ * The code that makes a counter overflow sets its bit in pmusim_cpu::pending and
+ * arranges a call of pmusim_handle() in that context on the same CPU. While the PMU
+ * is disabled no overflow is handled, and pmusim_enable() arranges the call again.
  *
  * The next step of a tick waits until the bits are gone, so a tick gives the same
  * samples each time. The context may be a worker, which an event of a task does
@@ -58,7 +58,7 @@ static void pmusim_handle_one(struct perf_event *event, struct pt_regs *regs)
  * pmusim_handle() - Handle the overflows that are for a context
  * @c:		The CPU, which is this one
  * @context:	The context
- * @regs:	What it interrupted, NULL if nothing
+ * @regs:	Registers of the interrupted code, NULL if there are none
  *
  * Context: Interrupts off, in @context.
  * Return: Whether there was one.
@@ -102,7 +102,7 @@ static void pmusim_handle_nmi_like(struct pmusim_cpu *c)
 }
 
 /**
- * pmusim_kick() - Get a context to handle what is pending
+ * pmusim_kick() - Make a context handle pending overflows
  * @c:		The CPU, which is this one
  * @context:	The context
  *
@@ -137,7 +137,8 @@ void pmusim_kick(struct pmusim_cpu *c, enum pmusim_context context)
 }
 
 /**
- * pmusim_kick_pending() - The same for each context that something is pending for
+ * pmusim_kick_pending() - Do pmusim_kick() for each context with pending
+ * overflows
  * @c:		The CPU, which is this one
  *
  * Context: Interrupts off, NMIs.
@@ -186,7 +187,7 @@ static void pmusim_overflow_work(struct irq_work *work)
 
 	pmusim_handle(c, PMUSIM_IRQ_WORK, get_irq_regs());
 
-	/* And what an NMI could not do. */
+	/* Start the timers that an NMI could not start. */
 	started = READ_ONCE(c->started);
 	for_each_set_bit(i, &started, PMUSIM_MAX_COUNTERS)
 		pmusim_arm(c->event[i]);
@@ -250,7 +251,7 @@ void pmusim_overflow_setup(struct pmusim_cpu *c)
 }
 
 /**
- * pmusim_overflow_teardown() - Wait until nobody handles overflows any more
+ * pmusim_overflow_teardown() - Wait until no overflow is being handled
  * @c:		The counters of a CPU, without events
  *
  * Context: Process context.

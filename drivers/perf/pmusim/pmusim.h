@@ -12,10 +12,10 @@
 #define PMUSIM_MAX_COUNTERS	8
 #define PMUSIM_DEFAULT_WIDTH	48
 #define PMUSIM_MAX_RATE		100000
-/* Without CAP_PERFMON, for all events that fit on a CPU take time from others */
+/* Limit without CAP_PERFMON, because all events of a CPU take time from other tasks */
 #define PMUSIM_MAX_RATE_USER	1000
 
-/* In a kernel without gates or without large AUX areas nobody asks for them. */
+/* A kernel without gates or without large AUX areas ignores these capabilities. */
 #ifndef PERF_PMU_CAP_GATE_NMI
 #define PERF_PMU_CAP_GATE_NMI	0
 #define PERF_PMU_CAP_GATE_STOP	0
@@ -27,7 +27,7 @@
 
 #define PMUSIM_CAP_GATES	(PERF_PMU_CAP_GATE_NMI | PERF_PMU_CAP_GATE_STOP)
 
-/* What makes a counter count: config:0-7 */
+/* Source of a counter: config:0-7 */
 enum pmusim_source {
 	PMUSIM_SOURCE_MANUAL	= 0,
 	PMUSIM_SOURCE_CLOCK	= 1,
@@ -36,7 +36,7 @@ enum pmusim_source {
 	PMUSIM_SOURCE_FAIL	= 0xff,
 };
 
-/* Where an overflow is handled: config:24-26 */
+/* Context in which an overflow is handled: config:24-26 */
 enum pmusim_context {
 	PMUSIM_HARDIRQ,
 	PMUSIM_IRQ_WORK,
@@ -66,14 +66,14 @@ struct pmusim_aux_cpu;
 
 /**
  * struct pmusim - one simulated PMU
- * @pmu:		What the core knows of it
+ * @pmu:		The PMU as the core knows it
  * @name:		Its name in sysfs and in debugfs
  * @settable:		The capabilities that debugfs may change
  * @events:		Events that exist
  * @nr_counters:	Counters of each CPU, at most PMUSIM_MAX_COUNTERS
  * @validate_group:	Refuse groups that will never fit on the counters
- * @fail_add:		So many calls of pmu::add() will fail from now on
- * @fail_commit:	So many calls of pmu::commit_txn()
+ * @fail_add:		Number of next calls of pmu::add() that will fail
+ * @fail_commit:	Number of next calls of pmu::commit_txn() that will fail
  * @cpu:		The counters of each CPU; NULL for a PMU with an AUX area
  * @regs:		Their registers, a page per CPU, which user space may map
  * @aux_cpu:		The producer of each CPU; NULL for a PMU with counters
@@ -98,7 +98,7 @@ struct pmusim {
  * @reg:	The registers, as wide as the event on them asks for
  * @event:	The event on each counter
  * @started:	Bit per counter: it counts
- * @pending:	Bit per counter: it overflowed and nobody has handled that
+ * @pending:	Bit per counter: it overflowed and that has not been handled
  * @disabled:	pmu::pmu_disable() was called, overflows wait
  * @txn:	Flags of the transaction under way
  * @timer:	Handles overflows in a timer's hard interrupt
@@ -107,9 +107,9 @@ struct pmusim {
  * @task:	Handles overflows in a task
  *
  * Written on the CPU that it is for and with interrupts off, so only an NMI can
- * come in between. An NMI changes a register, clears a bit of @started and
- * @pending, and does nothing while @disabled is set. Everything that it cannot
- * stand is done with the PMU disabled.
+ * interrupt. An NMI changes a register, clears a bit of @started and @pending, and
+ * does nothing while @disabled is set. Code that an NMI must not interrupt disables
+ * the PMU.
  */
 struct pmusim_cpu {
 	struct pmusim			*sim;
@@ -128,20 +128,21 @@ struct pmusim_cpu {
 /**
  * struct pmusim_event - perf_event::pmu_private of an event with a counter
  * @event:	The event
- * @source:	What it counts
- * @context:	Where its overflows are handled
+ * @source:	Source of its counts
+ * @context:	Context in which its overflows are handled
  * @width:	Bits of its counter
- * @ctrmask:	The counters that it may be on
- * @skid:	What it counts between an overflow and its interrupt
- * @skid_left:	How much of that is still to come; 0 if there was no overflow
- * @fail_nth:	Each so many-th call of pmu::add() fails; 0 for none
+ * @ctrmask:	Counters that it may use
+ * @skid:	Amount that it counts between an overflow and its interrupt
+ * @skid_left:	Rest of that amount; 0 if there was no overflow
+ * @fail_nth:	Every @fail_nth call of pmu::add() fails; 0 for none
  * @adds:	Calls of pmu::add() so far
  * @busy:	Its period and its register are changing
- * @nmi:	It has called pmusim_nmi_get()
- * @owed:	A period ended, and the event was stopped before anybody noticed
+ * @nmi:	The event has called pmusim_nmi_get()
+ * @owed:	A period ended, and the event was stopped before that was
+ *		handled
  * @clock:	local_clock() up to which PMUSIM_SOURCE_CLOCK has counted
  * @interval:	Period of PMUSIM_SOURCE_TIMER
- * @timer:	Of PMUSIM_SOURCE_CLOCK and PMUSIM_SOURCE_TIMER
+ * @timer:	Timer of PMUSIM_SOURCE_CLOCK and PMUSIM_SOURCE_TIMER
  */
 struct pmusim_event {
 	struct perf_event		*event;
@@ -161,7 +162,7 @@ struct pmusim_event {
 	struct hrtimer			timer;
 };
 
-/* A copy of what one CPU has, for a reader elsewhere */
+/* Snapshot of the state of one CPU, for a reader on another CPU */
 struct pmusim_state {
 	struct {
 		u64	id;

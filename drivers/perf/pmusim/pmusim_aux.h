@@ -42,13 +42,13 @@ struct pmusim_aux_buffer {
  * @sim:	The PMU that it is part of
  * @event:	The event that is on it
  * @buf:	The area of the transaction
- * @running:	There is a transaction
+ * @running:	A transaction is open
  * @paused:	pmu::stop() was called with PERF_EF_PAUSE
- * @pos:	Place in the stream: what comes next
+ * @pos:	Place in the stream of the next word
  * @written:	Bytes of this transaction
  * @packets:	Overflows of events with attr.aux_output to write a chunk for
  * @handle:	The transaction
- * @timer:	Of PMUSIM_AUX_TIMER
+ * @timer:	Timer of PMUSIM_AUX_TIMER
  * @work:	Writes for @packets
  */
 struct pmusim_aux_cpu {

@@ -2,8 +2,8 @@
 /*
  * Simulated PMUs: which event gets which counter.
  *
- * An event may use the counters of its mask. One that comes last may find them
- * taken by others that could be elsewhere; these move. An event finds no counter
+ * An event may use the counters of its mask. A new event may find them taken by
+ * events that could use other counters; these move. An event finds no counter
  * only if there is no way to place it and all that are there.
  */
 
@@ -36,7 +36,7 @@ static int pmusim_find_counter(struct perf_event **slot, unsigned int nr,
 	return -EAGAIN;
 }
 
-/* Bring events to where @slot has them. */
+/* Move events to the counters that @slot assigns. */
 static void pmusim_move(struct pmusim_cpu *c, struct perf_event **slot)
 {
 	unsigned long started = 0, pending = 0;
@@ -123,7 +123,7 @@ int pmusim_add(struct perf_event *event, int flags)
 /**
  * pmusim_del() - pmu::del() of counters
  * @event:	The event
- * @flags:	Nothing that matters
+ * @flags:	Not used
  *
  * Context: Interrupts off, PMU disabled.
  */
@@ -133,7 +133,7 @@ void pmusim_del(struct perf_event *event, int flags)
 
 	pmusim_log(event->pmu, event, PMUSIM_OP_DEL, flags, 0);
 	pmusim_stop(event, PERF_EF_UPDATE);
-	/* Still queued if it was stopped in an NMI */
+	/* The timer is still queued if the event was stopped in an NMI. */
 	hrtimer_try_to_cancel(&to_pmusim_event(event)->timer);
 	if (to_pmusim_event(event)->source == PMUSIM_SOURCE_SWITCH)
 		perf_sched_cb_dec(event->pmu);
@@ -154,7 +154,7 @@ void pmusim_disable(struct pmu *pmu)
 	struct pmusim_cpu *c = this_cpu_ptr(to_pmusim(pmu)->cpu);
 
 	WRITE_ONCE(c->disabled, true);
-	/* An NMI on this CPU leaves everything alone from here on. */
+	/* An NMI on this CPU changes nothing from here on. */
 	barrier();
 }
 
@@ -243,8 +243,8 @@ void pmusim_cancel_txn(struct pmu *pmu)
 /**
  * pmusim_sched_task() - pmu::sched_task() of counters
  * @pmu_ctx:	The PMU's part of a context
- * @task:	The task that comes or goes
- * @sched_in:	It comes
+ * @task:	The task that is scheduled in or out
+ * @sched_in:	The task is scheduled in
  *
  * Context: Interrupts off, PMU disabled.
  */
@@ -280,7 +280,8 @@ static bool pmusim_fits(struct perf_event **slot, struct perf_event *event,
 }
 
 /**
- * pmusim_validate_group() - Would a group fit on counters that nobody else has?
+ * pmusim_validate_group() - Tell whether a group fits on otherwise unused
+ * counters
  * @event:	A new event, not yet among the siblings of its leader
  *
  * Context: Process context, perf_event_context::mutex of the leader held.

@@ -80,7 +80,7 @@ static int pmusim_uncore_offline(unsigned int cpu)
 }
 
 /**
- * pmusim_uncore_setup() - Be told of CPUs that go offline
+ * pmusim_uncore_setup() - Register for CPUs that go offline
  *
  * Context: Process context.
  * Return: 0 or a negative error.

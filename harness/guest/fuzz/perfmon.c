@@ -200,6 +200,19 @@ static long map_samples(struct walk *walk)
 	return 0;
 }
 
+/* Contexts for programs of perfmon 2.8, and the name of its directory */
+static long compat(struct walk *walk)
+{
+	int fd = open("/proc/sys/kernel/perfmon_compat", O_WRONLY | O_CLOEXEC);
+	long ret;
+
+	if (fd < 0)
+		return -1;
+	ret = write(fd, once_in(walk, 2) ? "1" : "0", 1);
+	close(fd);
+	return ret;
+}
+
 const struct action perfmon_actions[] = {
 	{ "pfm create",		PERFMON,	3,	create },
 	{ "pfm write pmcs",	PERFMON,	8,	write_control },
@@ -212,5 +225,6 @@ const struct action perfmon_actions[] = {
 	{ "pfm getinfo",	PERFMON,	3,	info },
 	{ "pfm read message",	PERFMON,	4,	read_message },
 	{ "pfm map samples",	PERFMON,	4,	map_samples },
+	{ "pfm compat",		PERFMON,	1,	compat },
 	{}
 };

@@ -11,7 +11,8 @@
 #include <linux/types.h>
 
 #define PFM_VERSION_MAJ			2
-#define PFM_VERSION_MIN			9
+/* A number, not a fraction; clients of 2.8 know 80 to 89. */
+#define PFM_VERSION_MIN			83
 #define PFM_VERSION			((PFM_VERSION_MAJ << 16) | PFM_VERSION_MIN)
 
 /* Registers: a bit vector names 320 of them, software events begin at 256. */
@@ -165,12 +166,13 @@ struct pfarg_setdesc {
  * @set_id:		event set
  * @set_id_next:	as created
  * @set_flags:		PFM_SETFL_*
- * @set_ovfl_pmds:	registers that overflowed since their last reset
+ * @set_ovfl_pmds:	registers that overflowed since their last reset; with
+ *			perfmon.compat=1 those of the last overflow
  * @set_runs:		how often the set became active
  * @set_timeout:	ns left until the next switch
  * @set_act_duration:	ns that the set was active while the target ran
  * @set_avail_pmcs:	control registers there are
- * @set_avail_pmds:	data registers there are
+ * @set_avail_pmds:	data registers there are, but for counters that others hold
  * @set_enabled_ns:	ns that the counters of the set should have counted
  * @set_running_ns:	ns that they did
  * @set_lost:		overflows that perf throttled, samples without space
@@ -248,7 +250,8 @@ struct pfm_dfl_smpl_arg {
  * @hdr_cur_offs:	bytes in use, with the header
  * @hdr_overflows:	how often the buffer was full
  * @hdr_buf_size:	bytes there are
- * @hdr_min_buf_space:	bytes of the largest sample there can be
+ * @hdr_min_buf_space:	bytes of the largest sample that the registers ask for, at least
+ *			of one with all data registers of the PMU
  * @hdr_version:	PFM_DFL_SMPL_VERSION
  * @hdr_buf_flags:	as in the argument
  * @hdr_reserved:	0

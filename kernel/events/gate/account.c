@@ -58,32 +58,6 @@ void perf_gate_put_key(void)
 	static_branch_slow_dec_deferred(&perf_gate_key);
 }
 
-/* Member by member, because the padding would make the compiler go over the stack. */
-static __always_inline void
-perf_gate_store(struct perf_gate_split *to, const struct perf_gate_split *split)
-{
-	to->count = split->count;
-	to->running = split->running;
-	to->open = split->open;
-}
-
-/**
- * perf_gate_publish() - Put a split in force
- * @account:	The account
- * @split:	The new split
- *
- * Context: CPU of the event, or the event does not run and its context is locked;
- *          inside of perf_gate_defer_begin().
- */
-void perf_gate_publish(struct perf_gate_account *account, struct perf_gate_split split)
-{
-	write_seqcount_latch_begin(&account->latch);
-	perf_gate_store(&account->split[0], &split);
-	write_seqcount_latch(&account->latch);
-	perf_gate_store(&account->split[1], &split);
-	write_seqcount_latch_end(&account->latch);
-}
-
 /**
  * perf_gate_init_account() - Make zeroed memory an account
  * @account:	The memory
@@ -375,7 +349,7 @@ static void perf_gate_zero(struct perf_event *event)
 	struct perf_gate_split split = account->split[0];
 
 	split.count = split.open ? local64_read(&event->count) : 0;
-	perf_gate_publish(account, split);
+	perf_gate_publish(account, &split);
 }
 
 static void __perf_gate_zero(struct perf_event *event,
@@ -407,7 +381,7 @@ void __perf_gate_reset(struct perf_event *event)
 	bool done = false;
 
 	if (!perf_gate_is_dead(event))
-		event_function_call(event, __perf_gate_zero, &done);
+		perf_event_function_call(event, __perf_gate_zero, &done);
 
 	/* The event is gone, and with it all that could count or fire. */
 	if (!done) {
@@ -429,11 +403,15 @@ void __perf_gate_reset(struct perf_event *event)
 void __perf_gate_sync_child(struct perf_event *child)
 {
 	struct perf_gate_member *member = perf_gate_member(child->parent);
-	u64 values[2];
+	struct perf_gate_account *account = child->gate_account;
+	u64 running = child->total_time_running;
 
 	lockdep_assert_held(&child->parent->child_mutex);
 
-	perf_gate_values(child, PERF_FORMAT_GATE, U64_MAX, true, values);
-	atomic64_add(values[0], &member->child_running);
-	atomic64_add(values[1], &member->child_opened);
+	if (account) {
+		running = perf_gate_inside(&account->split[0], running,
+					   account->split[0].running);
+		atomic64_add(perf_gate_opened(child), &member->child_opened);
+	}
+	atomic64_add(running, &member->child_running);
 }

@@ -52,16 +52,8 @@ static __always_inline void
 perf_gate_move(struct perf_gate_account *account, struct perf_event *event, u64 time,
 	       bool open)
 {
-	struct perf_gate_split split;
-
-	if (account->split[0].open == open)
-		return;
-
-	split = perf_gate_flip(&account->split[0], local64_read(&event->count),
-			       perf_gate_running(event, time));
-	/* It already equals @open; the assignment tells the compiler so. */
-	split.open = open;
-	perf_gate_publish(account, split);
+	if (account->split[0].open != open)
+		perf_gate_flip_account(account, event, time, open);
 }
 
 /*

@@ -248,6 +248,44 @@ static __always_inline bool perf_gate_wants_open(struct perf_gate_account *accou
 	return state ? atomic_read(&state->depth) : account->split[0].open;
 }
 
+/* Member by member, because the padding would make the compiler go over the stack. */
+static __always_inline void
+perf_gate_store(struct perf_gate_split *to, const struct perf_gate_split *split)
+{
+	to->count = split->count;
+	to->running = split->running;
+	to->open = split->open;
+}
+
+/*
+ * Put a split in force: on the CPU of the event, or while it does not run and its
+ * context is locked, and inside of perf_gate_defer_begin(). Part of the path of a
+ * firing, where a call costs as much as the rest of it.
+ */
+static __always_inline void
+perf_gate_publish(struct perf_gate_account *account, const struct perf_gate_split *split)
+{
+	write_seqcount_latch_begin(&account->latch);
+	perf_gate_store(&account->split[0], split);
+	write_seqcount_latch(&account->latch);
+	perf_gate_store(&account->split[1], split);
+	write_seqcount_latch_end(&account->latch);
+}
+
+/* Move the account to the state @open, which is not the one that it has. */
+static __always_inline void
+perf_gate_flip_account(struct perf_gate_account *account, struct perf_event *event,
+		       u64 time, bool open)
+{
+	struct perf_gate_split split = perf_gate_flip(&account->split[0],
+						      local64_read(&event->count),
+						      perf_gate_running(event, time));
+
+	/* It already equals @open; the assignment tells the compiler so. */
+	split.open = open;
+	perf_gate_publish(account, &split);
+}
+
 /* The further part that the account of an opened event has. */
 static inline struct perf_gate_member *perf_gate_member(struct perf_event *event)
 {
@@ -326,7 +364,6 @@ void perf_gate_steer_init(struct perf_gate_account *account);
 /* account.c */
 void perf_gate_get_key(void);
 void perf_gate_put_key(void);
-void perf_gate_publish(struct perf_gate_account *account, struct perf_gate_split split);
 void perf_gate_init_account(struct perf_gate_account *account, struct perf_event *event,
 			    bool open);
 struct perf_gate_account *perf_gate_alloc_account(struct perf_event *event, bool open);

@@ -52,7 +52,8 @@ static bool perf_gate_same_context(struct perf_event *a, struct perf_event *b)
 	if (a->cgrp != b->cgrp)
 		return false;
 #endif
-	return a->ctx == b->ctx && a->hw.target == b->hw.target;
+	/* Only the context of one of them is locked. The other may be on its way out. */
+	return READ_ONCE(a->ctx) == READ_ONCE(b->ctx) && a->hw.target == b->hw.target;
 }
 
 /* The trigger is there whenever the target runs. */

@@ -70,22 +70,31 @@ struct perf_gate *perf_gate_alloc(struct perf_event *event, int depth)
 	return gate;
 }
 
-static struct perf_gate_state *perf_gate_try_get_state(struct perf_event_context *ctx,
-						       struct perf_gate *gate)
+static struct perf_gate_state *
+perf_gate_try_get_state(struct perf_event_context *ctx, struct perf_gate *gate, int depth,
+			bool guessed)
 {
 	struct perf_gate_state *state = perf_gate_find_state(ctx, gate);
 
 	lockdep_assert_held(&ctx->lock);
 
-	if (state)
-		state->refs++;
+	if (!state)
+		return NULL;
+
+	state->refs++;
+	/* JOIN_GATE has met another member of the task that is being forked. */
+	if (state->guessed && !guessed) {
+		atomic_set(&state->depth, depth);
+		state->guessed = false;
+	}
 
 	return state;
 }
 
 /*
  * Find the state of a gate in the context of inherited events, or make one that has
- * @depth. Return it with a reference, or NULL without memory.
+ * @depth. JOIN_GATE has @guessed it, fork(2) knows it and corrects a guess. Return it
+ * with a reference, or NULL without memory.
  */
 static struct perf_gate_state *
 perf_gate_get_state(struct perf_event_context *ctx, struct perf_gate *gate, int depth,
@@ -94,7 +103,7 @@ perf_gate_get_state(struct perf_event_context *ctx, struct perf_gate *gate, int 
 	struct perf_gate_state *state, *new;
 
 	scoped_guard(raw_spinlock_irq, &ctx->lock)
-		state = perf_gate_try_get_state(ctx, gate);
+		state = perf_gate_try_get_state(ctx, gate, depth, guessed);
 	if (state)
 		return state;
 
@@ -107,7 +116,7 @@ perf_gate_get_state(struct perf_event_context *ctx, struct perf_gate *gate, int 
 	new->refs = 1;
 	new->gate = gate;
 	scoped_guard(raw_spinlock_irq, &ctx->lock) {
-		state = perf_gate_try_get_state(ctx, gate);
+		state = perf_gate_try_get_state(ctx, gate, depth, guessed);
 		if (!state) {
 			refcount_inc(&gate->refs);
 			latch_tree_insert(&new->node, &ctx->gate_states,
@@ -163,17 +172,19 @@ static void perf_gate_install(struct perf_event *event, struct perf_gate_change 
 	smp_wmb();
 }
 
-/* The event leaves its state, and takes its number of openings along. */
-static void perf_gate_leave_state(struct perf_event *event, struct perf_gate_change *change,
-				  bool opens)
+/*
+ * The event leaves its state, and takes its number of openings along. An NMI in between
+ * finds that number too small rather than twice.
+ */
+static void perf_gate_leave_state(struct perf_event *event, struct perf_gate_change *change)
 {
 	struct perf_gate_account *account = event->gate_account;
 	struct perf_gate_state *state = event->gate_state;
 
-	account->opened += atomic64_read(&state->nr_opened);
-	if (opens)
-		perf_gate_trace_move(NULL, state->gate, true);
 	hlist_del_init_rcu(&account->active);
+	WRITE_ONCE(event->gate_state, NULL);
+	barrier();
+	account->opened += atomic64_read(&state->nr_opened);
 	change->left = perf_gate_put_state(event->ctx, state);
 }
 
@@ -185,9 +196,7 @@ static void perf_gate_open_account(struct perf_event *event)
 	account->opened++;
 	if (perf_gate_on_pmu(event))
 		event->pmu->read(event);
-	perf_gate_publish(account,
-			  perf_gate_flip(&account->split[0], local64_read(&event->count),
-					 perf_gate_running(event, perf_event_ctx_time(event))));
+	perf_gate_flip_account(account, event, perf_event_ctx_time(event), true);
 }
 
 static void __perf_gate_change(struct perf_event *event,
@@ -196,7 +205,6 @@ static void __perf_gate_change(struct perf_event *event,
 {
 	struct perf_gate_change *change = info;
 	struct perf_gate_account *account;
-	bool opens;
 
 	lockdep_assert_held(&event->ctx->lock);
 
@@ -210,15 +218,15 @@ static void __perf_gate_change(struct perf_event *event,
 	/* The event takes the state that its gate has now. */
 	perf_gate_settle_event(event);
 	perf_gate_defer_begin();
-	opens = change->open && !change->state && !account->split[0].open;
 	if (event->gate_state)
-		perf_gate_leave_state(event, change, opens);
+		perf_gate_leave_state(event, change);
 	if (change->joins)
 		account->opened = 0;
+	barrier();
 	WRITE_ONCE(event->gate_state, change->state);
 	if (change->state && event->state == PERF_EVENT_STATE_ACTIVE)
 		hlist_add_head_rcu(&account->active, &change->state->active);
-	if (opens)
+	if (change->open && !account->split[0].open)
 		perf_gate_open_account(event);
 	perf_gate_defer_end();
 	perf_gate_settle_event(event);
@@ -252,7 +260,7 @@ bool perf_gate_is_dead(struct perf_event *event)
 void perf_gate_change(struct perf_event *event, struct perf_gate_change *change)
 {
 	if (!perf_gate_is_dead(event))
-		event_function_call(event, __perf_gate_change, change);
+		perf_event_function_call(event, __perf_gate_change, change);
 	/* A dead event or context keeps the state that it has. */
 	if (!change->done) {
 		change->open = false;
@@ -413,6 +421,9 @@ int perf_gate_enter(struct perf_event *event, struct perf_gate *gate, int depth,
 		atomic64_set(&(*member)->child_running,
 			     atomic64_read(&event->child_total_time_running));
 		*member = NULL;
+	} else if (joins) {
+		/* As of the event itself, the openings are those of the gate from now on. */
+		atomic64_set(&perf_gate_member(event)->child_opened, 0);
 	}
 	scoped_guard(raw_spinlock_irq, &event->ctx->lock)
 		gate->state.refs++;
@@ -494,7 +505,7 @@ static void perf_gate_set(struct perf_event *event, struct perf_gate *gate, bool
 		return;
 
 	state->round = gate->round;
-	event_function_call(event, __perf_gate_set, &open);
+	perf_event_function_call(event, __perf_gate_set, &open);
 }
 
 /**
@@ -591,13 +602,6 @@ int __perf_gate_inherit(struct perf_event *child, struct perf_event *source)
 	if (!state) {
 		kfree(account);
 		return -ENOMEM;
-	}
-
-	/* JOIN_GATE may have met another member of the task that is being forked. */
-	scoped_guard(raw_spinlock_irq, &child->ctx->lock) {
-		if (state->guessed)
-			atomic_set(&state->depth, depth);
-		state->guessed = false;
 	}
 
 	/* The event has no count yet, so its account may as well begin as the gate is. */

@@ -81,12 +81,47 @@ static void pfm_forget_overflows(struct pfm_context *ctx)
 	pfm_msg_clear(ctx);
 	list_for_each_entry(set, &ctx->sets, node) {
 		bitmap_zero(set->povfl, PFM_MAX_REGS);
+		bitmap_zero(set->last_ovfl, PFM_MAX_REGS);
 		bitmap_zero(set->reset_pend, PFM_MAX_REGS);
 		bitmap_zero(set->late, PFM_MAX_REGS);
 		bitmap_zero(set->retime, PFM_MAX_REGS);
-		for_each_set_bit(num, set->used, PFM_MAX_REGS)
-			pfm_reg_at(set, num)->left = pfm_reg_at(set, num)->switch_cnt;
+		for_each_set_bit(num, set->used, PFM_MAX_REGS) {
+			struct pfm_reg *reg = pfm_reg_at(set, num);
+
+			reg->left = reg->switch_cnt;
+			reg->written = false;
+		}
 	}
+}
+
+/* Return whether there is a register that counts no more. */
+static bool pfm_refuse_stale(struct pfm_context *ctx)
+{
+	struct pfm_set *set;
+	bool any = false;
+	unsigned int num;
+
+	list_for_each_entry(set, &ctx->sets, node) {
+		for_each_set_bit(num, set->used, PFM_MAX_REGS) {
+			if (!pfm_reg_at(set, num)->written)
+				any |= !test_and_set_bit(num, set->refused);
+		}
+	}
+	return any;
+}
+
+/*
+ * A program for perfmon 2.8 that uses a context again writes the registers that it
+ * wants, and forgets those of the last time: each had a hardware register of its own,
+ * so they did no harm. Here they may take the counters that the new ones need.
+ */
+static int pfm_groups_load(struct pfm_context *ctx)
+{
+	int ret = pfm_groups_create(ctx);
+
+	if (ret == -EINVAL && ctx->compat && pfm_refuse_stale(ctx))
+		ret = pfm_groups_create(ctx);
+	return ret;
 }
 
 /* Unless the CPU went meanwhile; then nobody else will tell. */
@@ -115,6 +150,7 @@ int pfm_load(struct pfm_context *ctx, struct task_struct *task, int cpu, u16 id)
 	struct pfm_set *set = pfm_set_find(ctx, id);
 	int ret;
 
+	lockdep_assert_held(&ctx->mutex);
 	if (!set)
 		return -EINVAL;
 	ret = pfm_sets_resolve(ctx);
@@ -124,7 +160,7 @@ int pfm_load(struct pfm_context *ctx, struct task_struct *task, int cpu, u16 id)
 	if (ret)
 		return ret;
 
-	ret = pfm_groups_create(ctx);
+	ret = pfm_groups_load(ctx);
 	if (ret) {
 		pfm_target_put(ctx);
 		return ret;
@@ -156,14 +192,11 @@ int pfm_load(struct pfm_context *ctx, struct task_struct *task, int cpu, u16 id)
  */
 void pfm_unload(struct pfm_context *ctx)
 {
+	lockdep_assert_held(&ctx->mutex);
 	if (pfm_state(ctx) == PFM_UNLOADED)
 		return;
 	pfm_halt(ctx);
-	/* A thread that has not got to it yet shall not wait for others. */
-	if (ctx->task && task_work_cancel(ctx->task, &ctx->block_work)) {
-		clear_bit(0, &ctx->block_queued);
-		refcount_dec(&ctx->ref);
-	}
+	pfm_block_cancel(ctx);
 	pfm_target_put(ctx);
 	pfm_groups_release(ctx);
 }

@@ -179,25 +179,17 @@ struct pfm_exchange {
 	struct pfm_group	*group;
 };
 
-static void pfm_exchange_event(struct perf_event *event, struct perf_cpu_context *cpuctx,
-			       struct perf_event_context *pctx, void *data)
+static void pfm_exchange_here(struct pfm_context *ctx, void *data)
 {
 	struct pfm_exchange *exchange = data;
 	struct pfm_set *set = exchange->set;
-	struct pfm_context *ctx = set->ctx;
-	bool runs;
+	bool runs = ctx->active == set && ctx->started && ctx->state == PFM_LOADED;
 
-	pfm_step(ctx);
-	ctx->busy++;
-	barrier();
-	runs = ctx->active == set && ctx->started && ctx->state == PFM_LOADED;
 	if (runs)
 		pfm_run_set(ctx, set, NULL);
 	pfm_group_exchange(set, exchange->group);
 	if (runs)
 		pfm_run_set(ctx, NULL, set);
-	barrier();
-	ctx->busy--;
 }
 
 static unsigned int pfm_count_events(struct pfm_context *ctx, struct pfm_set *but)
@@ -229,6 +221,7 @@ int pfm_group_rebuild(struct pfm_context *ctx, struct pfm_set *set)
 	unsigned int count = pfm_count_events(ctx, set);
 	int ret;
 
+	lockdep_assert_held(&ctx->mutex);
 	if (!group)
 		return -ENOMEM;
 
@@ -238,7 +231,7 @@ int pfm_group_rebuild(struct pfm_context *ctx, struct pfm_set *set)
 		ret = pfm_group_create(ctx, set, group, &count);
 	/* If that fails, the target is gone and the values are those of its end. */
 	if (!ret)
-		ret = pfm_call(ctx, pfm_exchange_event, &exchange);
+		ret = pfm_call(ctx, pfm_exchange_here, &exchange);
 	pfm_group_release(group);
 	return ret;
 }
@@ -278,6 +271,7 @@ int pfm_groups_create(struct pfm_context *ctx)
 	struct pfm_set *set;
 	int ret;
 
+	lockdep_assert_held(&ctx->mutex);
 	if (!group)
 		return -ENOMEM;
 
@@ -334,6 +328,7 @@ void pfm_groups_release(struct pfm_context *ctx)
 {
 	struct pfm_set *set;
 
+	lockdep_assert_held(&ctx->mutex);
 	list_for_each_entry(set, &ctx->sets, node)
 		pfm_set_release(set);
 	perf_event_release_kernel(ctx->clock);

@@ -12,6 +12,7 @@
 #include <linux/prandom.h>
 #include <linux/refcount.h>
 #include <linux/sizes.h>
+#include <linux/string.h>
 #include <linux/task_work.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -28,7 +29,7 @@
  * Register numbers leave a gap between those of the PMU and those of the software
  * events. A set has a slot for each number that can exist.
  */
-#define PFM_NR_HW		64
+#define PFM_NR_HW		32
 #define PFM_NR_SLOTS		(PFM_NR_HW + PFM_NR_SW)
 
 /* hw_perf_event::interrupts of an event that perf has throttled */
@@ -68,6 +69,7 @@ enum pfm_kind {
  * @num:		its number
  * @kind:		how its event is reprogrammed
  * @flags:		PFM_REGFL_*
+ * @written:		it was written or named since the context was loaded last
  * @set:		the set
  * @event:		what counts while the context is loaded, or NULL
  * @base:		its value is this plus what @event counted
@@ -85,6 +87,7 @@ struct pfm_reg {
 	u16			num;
 	u16			kind;
 	u32			flags;
+	bool			written;
 	struct pfm_set		*set;
 	struct perf_event	*event;
 	u64			base;
@@ -144,6 +147,8 @@ struct pfm_pmcs {
  * @lost:	overflows that nobody will hear of
  * @used:	registers that there are
  * @povfl:	registers that overflowed and were not reset
+ * @last_ovfl:	registers of the last overflow, and of those before it that were
+ *		not reset by then
  * @reset_pend:	registers that wait for their reset
  * @late:	registers whose overflow found the context busy
  * @retime:	registers whose PMU shall be told another period
@@ -169,6 +174,7 @@ struct pfm_set {
 	u64			lost;
 	DECLARE_BITMAP(used, PFM_MAX_REGS);
 	DECLARE_BITMAP(povfl, PFM_MAX_REGS);
+	DECLARE_BITMAP(last_ovfl, PFM_MAX_REGS);
 	DECLARE_BITMAP(reset_pend, PFM_MAX_REGS);
 	DECLARE_BITMAP(late, PFM_MAX_REGS);
 	DECLARE_BITMAP(retime, PFM_MAX_REGS);
@@ -245,112 +251,156 @@ struct pfm_charge {
 
 /**
  * struct pfm_context - a session, what a descriptor refers to
- * @ref:	of the descriptor, of the task, of a pending block
- * @mutex:	serialises the system calls
- * @state:	PFM_UNLOADED and so on
+ *
+ * The members are in groups of those that have the same writers.
+ *
+ * pfm_ctx_create() alone:
+ *
  * @flags:	PFM_FL_*
+ * @compat:	created while perfmon.compat was 1: what perfmon 2.8 did not look at
+ *		is no error
  * @pmu_type:	of the events, 0 for the CPU's PMU
  * @map:	its registers
- * @sets:	event sets in order
- * @nr_sets:	how many
  * @ns:		PID namespace of messages and samples
  * @label:	security modules know the context by it; NULL without them
+ * @smpl:	the sampling buffer or NULL
+ *
+ * The holder of @mutex, which serialises the system calls:
+ *
+ * @ref:	of the descriptor, of the task, of a pending block
+ * @mutex:	see above
+ * @sets:	event sets in order
+ * @nr_sets:	how many
  * @charge:	pages of @mem and of the sampling buffer
  * @mem:	bytes of the context, its sets and their registers
- * @active:	set that counts or will
- * @started:	pfm_start(2) was called
  * @self:	the thread that loaded it is its target
  * @timed:	some set has a timeout, @clock a timer
  * @task:	target, or NULL
  * @cpu:	target, or -1
  * @clock:	runs with the target while started: gives sets their time, and
  *		is the timer that switches them. All else runs by its context.
+ *
+ * pfm_cpu_lock, for a context that is loaded on a CPU:
+ *
+ * @cpu_node:	in the list of such contexts
  * @dead:	the CPU went offline, nothing counts any more
  * @dead_work:	unloads the context then
+ *
+ * Functions that run where pfm_step() may run, and the holder of @mutex while the
+ * context is not loaded:
+ *
+ * @state:	PFM_UNLOADED and so on
+ * @active:	set that counts or will
+ * @started:	pfm_start(2) was called
+ * @deferred:	the switch that a mask has put off
  * @entered:	count of @clock up to which the active set's time is known
- * @cpu_node:	in the list of contexts that are loaded on a CPU
- * @pend:	PFM_PEND_*
  * @post:	PFM_POST_*
- * @busy:	somebody on the target's CPU works on the context: an overflow
- *		of a higher context must only leave a note
+ * @busy:	a function works on the context on the target's CPU: an overflow
+ *		handler that interrupts it must only leave a note
  * @steps_tick:	the tick that @steps_ns is about
  * @steps_ns:	what pfm_step() has taken of it, but for the longest of its steps
  * @longest_ns:	that one, or what is left of the longest of the ticks before
  * @switch_ns:	what the last switch of sets has taken
- * @where:	of the overflow to be notified
- * @ovfl_set:	set of that overflow
- * @deferred:	the switch that a mask has put off
- * @rnd:	varies reset values, used while @busy
  * @step_work:	runs pfm_step()
  * @wake_work:	wakes readers
+ *
+ * Overflow handlers and pfm_step():
+ *
+ * @pend:	PFM_PEND_*
+ * @where:	of the overflow to be notified
+ * @ovfl_set:	set of that overflow
+ * @rnd:	varies reset values, used while @busy
+ *
+ * The target and the functions that let it wait or go on:
+ *
  * @blocked:	the target shall wait
  * @block_work:	lets it do so
  * @block_queued: @block_work is
+ * @block_yields: pfm_block() lets other task work of the thread run before it waits
  * @block_wait:	where it does
+ *
+ * The holder of @lock:
+ *
  * @lock:	protects the messages
  * @msgs:	messages
  * @msg_head:	where the next one is put
  * @msg_tail:	where the next one is read
- * @msg_mutex:	of the one who reads a message, until it is stored
+ *
+ * Readers of messages:
+ *
+ * @msg_mutex:	held by a reader from the look at a message until it is stored
  * @msg_wait:	readers
- * @fasync:	who gets SIGIO
- * @smpl:	the sampling buffer or NULL
+ * @fasync:	receivers of SIGIO
+ *
  * @rcu:	an interrupted handler may still look at it
  */
 struct pfm_context {
-	refcount_t		ref;
-	struct mutex		mutex;
-	enum pfm_state		state;
+	/* pfm_ctx_create() */
 	u32			flags;
+	bool			compat;
 	u32			pmu_type;
 	const struct pfm_pmu_map *map;
-	struct list_head	sets;
-	unsigned int		nr_sets;
 	struct pid_namespace	*ns;
 	struct perf_event	*label;
+	struct pfm_smpl		*smpl;
+
+	/* The holder of the mutex */
+	refcount_t		ref;
+	struct mutex		mutex;
+	struct list_head	sets;
+	unsigned int		nr_sets;
 	struct pfm_charge	charge;
 	size_t			mem;
-
-	struct pfm_set		*active;
-	bool			started;
 	bool			self;
 	bool			timed;
 	struct task_struct	*task;
 	int			cpu;
 	struct perf_event	*clock;
+
+	/* pfm_cpu_lock */
+	struct list_head	cpu_node;
 	bool			dead;
 	struct work_struct	dead_work;
-	u64			entered;
-	struct list_head	cpu_node;
 
-	unsigned long		pend;
+	/* Functions that run where pfm_step() may run */
+	enum pfm_state		state;
+	struct pfm_set		*active;
+	bool			started;
+	bool			deferred;
+	u64			entered;
 	unsigned long		post;
 	int			busy;
 	unsigned long		steps_tick;
 	u64			steps_ns;
 	u64			longest_ns;
 	u64			switch_ns;
-	struct pfm_where	where;
-	struct pfm_set		*ovfl_set;
-	bool			deferred;
-	struct rnd_state	rnd;
 	struct irq_work		step_work;
 	struct irq_work		wake_work;
 
+	/* Overflow handlers and pfm_step() */
+	unsigned long		pend;
+	struct pfm_where	where;
+	struct pfm_set		*ovfl_set;
+	struct rnd_state	rnd;
+
+	/* The target and the functions that let it wait or go on */
 	bool			blocked;
 	struct callback_head	block_work;
 	unsigned long		block_queued;
+	bool			block_yields;
 	wait_queue_head_t	block_wait;
 
+	/* The holder of the lock */
 	raw_spinlock_t		lock;
 	union pfarg_msg		msgs[PFM_MSG_SLOTS];
 	unsigned int		msg_head;
 	unsigned int		msg_tail;
+
+	/* Readers of messages */
 	struct mutex		msg_mutex;
 	wait_queue_head_t	msg_wait;
 	struct fasync_struct	*fasync;
 
-	struct pfm_smpl		*smpl;
 	struct rcu_head		rcu;
 };
 
@@ -395,16 +445,46 @@ static inline bool pfm_event_is_clock(const struct perf_event *event)
 	return pfm_is_clock(event->orig_type, event->attr.config);
 }
 
+/* Is a field that must be zero not zero? */
+static inline bool pfm_rsvd_used(bool compat, const void *field, size_t size)
+{
+	return !compat && memchr_inv(field, 0, size);
+}
+
+/*
+ * The caller is where pfm_step() may run: handlers can interrupt it, nothing runs
+ * beside it.
+ */
+static inline void pfm_assert_step(const struct pfm_context *ctx)
+{
+	lockdep_assert_irqs_disabled();
+	lockdep_assert_held(&ctx->clock->ctx->lock);
+}
+
+/* A part of a system call that runs where pfm_step() may run */
+typedef void (*pfm_func)(struct pfm_context *ctx, void *data);
+
 /* ctx.c */
 struct pfm_context *pfm_ctx_create(u32 flags, u32 pmu_type);
 void pfm_ctx_put(struct pfm_context *ctx);
+
+/* file.c */
 struct pfm_context *pfm_ctx_of_file(struct file *file);
 struct file *pfm_ctx_file(struct pfm_context *ctx);
+
+/* msg.c */
 bool pfm_msg_put(struct pfm_context *ctx, const union pfarg_msg *msg);
+bool pfm_msg_peek(struct pfm_context *ctx, union pfarg_msg *msg, unsigned int *tail);
+void pfm_msg_drop(struct pfm_context *ctx, unsigned int tail);
+bool pfm_msg_pending(struct pfm_context *ctx);
 void pfm_msg_end(struct pfm_context *ctx);
 void pfm_msg_clear(struct pfm_context *ctx);
 void pfm_wake(struct irq_work *work);
+
+/* block.c */
 void pfm_block(struct callback_head *head);
+void pfm_post_block(struct pfm_context *ctx);
+void pfm_block_cancel(struct pfm_context *ctx);
 
 /* perm.c */
 int pfm_label_create(struct pfm_context *ctx);
@@ -435,13 +515,16 @@ int pfm_sets_resolve(struct pfm_context *ctx);
 void pfm_set_free(struct pfm_set *set);
 int pfm_sets_getinfo(struct pfm_context *ctx, void *vec, int n);
 
-/* regs.c */
+/* map.c */
 const struct pfm_pmu_map *pfm_map_find(u32 pmu_type);
 bool pfm_pmd_exists(const struct pfm_context *ctx, unsigned int num);
 bool pfm_pmc_exists(const struct pfm_context *ctx, unsigned int num);
+u64 pfm_pmds_held(const struct pfm_context *ctx);
 bool pfm_reg_wraps(const struct pfm_reg *reg);
 int pfm_reg_attr(const struct pfm_set *set, const struct pfm_reg *reg,
 		 struct perf_event_attr *attr);
+
+/* regs.c */
 int pfm_pmcs_write(struct pfm_context *ctx, void *arg, int n);
 int pfm_pmds_write(struct pfm_context *ctx, void *arg, int n);
 int pfm_pmds_read(struct pfm_context *ctx, struct pfm_pmd_val *vals, int n);
@@ -461,18 +544,23 @@ extern atomic_t pfm_cpu_sessions;
 
 /* run.c */
 void pfm_step_work(struct irq_work *work);
-int pfm_call(struct pfm_context *ctx, event_f func, void *data);
-bool pfm_steps_too_long(struct pfm_context *ctx, unsigned long tick, u64 step);
-u64 pfm_apart(struct pfm_context *ctx, u64 timeout, u64 took);
+int pfm_call(struct pfm_context *ctx, pfm_func func, void *data);
+int pfm_peek(struct pfm_context *ctx, pfm_func func, void *data);
 void pfm_step(struct pfm_context *ctx);
 void pfm_halt(struct pfm_context *ctx);
 void pfm_stop_dead(struct pfm_context *ctx);
 void pfm_run_set(struct pfm_context *ctx, struct pfm_set *from, struct pfm_set *to);
 void pfm_account(struct pfm_context *ctx);
-void pfm_post_block(struct pfm_context *ctx);
 int pfm_start(struct pfm_context *ctx, struct pfm_set *set);
 int pfm_stop(struct pfm_context *ctx);
 int pfm_restart(struct pfm_context *ctx);
+
+/* throttle.c */
+bool pfm_set_throttled(const struct pfm_set *set);
+void pfm_set_throttle(struct pfm_set *set);
+bool pfm_steps_too_long(struct pfm_context *ctx, unsigned long tick, u64 step);
+void pfm_charge_step(struct pfm_context *ctx, u64 begin);
+u64 pfm_apart(struct pfm_context *ctx, u64 timeout, u64 took);
 
 /* ovfl.c */
 u64 pfm_period(u64 value);
@@ -489,6 +577,7 @@ void pfm_clock_arm(struct pfm_context *ctx, u64 timeout);
 
 /* smpl.c */
 int pfm_smpl_create(struct pfm_context *ctx, const struct pfm_dfl_smpl_arg *arg);
+int pfm_smpl_reserve(struct pfm_context *ctx, unsigned int nr_values);
 void pfm_smpl_free(struct pfm_context *ctx);
 bool pfm_smpl_add(struct pfm_context *ctx, const struct pfm_reg *reg,
 		  const struct pfm_where *where);
@@ -496,7 +585,11 @@ void pfm_smpl_restart(struct pfm_smpl *smpl);
 int pfm_smpl_mmap(struct pfm_smpl *smpl, struct vm_area_struct *vma);
 u64 pfm_smpl_pages(void);
 
+/* compat.c */
+bool pfm_is_compat(void);
+
 /* sysfs.c */
+int pfm_sysfs_link(bool on);
 extern unsigned int pfm_arg_mem_max;
 extern unsigned int pfm_sets_max;
 extern unsigned int pfm_events_max;

@@ -176,6 +176,7 @@ void pfm_reset_pending(struct pfm_set *set, bool restart)
 	struct pmu *pmu = set->leader ? set->leader->pmu_ctx->pmu : NULL;
 	unsigned int num;
 
+	pfm_assert_step(set->ctx);
 	if (bitmap_empty(set->reset_pend, PFM_MAX_REGS))
 		return;
 
@@ -334,6 +335,16 @@ static bool pfm_wrapped_late(const struct pfm_reg *reg)
 	       (s64)pfm_value(reg) >= 0;
 }
 
+static void pfm_note_overflow(struct pfm_reg *reg)
+{
+	struct pfm_set *set = reg->set;
+
+	if (bitmap_empty(set->povfl, PFM_MAX_REGS))
+		bitmap_zero(set->last_ovfl, PFM_MAX_REGS);
+	__set_bit(reg->num, set->last_ovfl);
+	__set_bit(reg->num, set->povfl);
+}
+
 /*
  * Decide about one overflow. Notification always masks, and nothing else does
  * but a full buffer: who masks must have told somebody who can restart. Return
@@ -347,7 +358,7 @@ static bool pfm_decide(struct pfm_context *ctx, struct pfm_reg *reg,
 	bool mask = notify;
 	bool next = false;
 
-	__set_bit(reg->num, set->povfl);
+	pfm_note_overflow(reg);
 	if (reg->event->hw.interrupts == PFM_THROTTLED)
 		set->lost++;
 
@@ -442,7 +453,7 @@ static struct pfm_where pfm_where_late(const struct pfm_context *ctx)
  */
 static void pfm_take_more(struct pfm_context *ctx, struct pfm_reg *reg)
 {
-	__set_bit(reg->num, reg->set->povfl);
+	pfm_note_overflow(reg);
 	pfm_reset_later(reg);
 	/* It leaves no sample. */
 	if (ctx->smpl)
@@ -554,6 +565,7 @@ void pfm_overflow_late(struct pfm_context *ctx)
 	struct pfm_set *set;
 	unsigned int num;
 
+	pfm_assert_step(ctx);
 	list_for_each_entry(set, &ctx->sets, node) {
 		for_each_set_bit(num, set->late, PFM_MAX_REGS) {
 			clear_bit(num, set->late);
@@ -601,6 +613,7 @@ void pfm_clock_arm(struct pfm_context *ctx, u64 timeout)
 	struct perf_event *clock = ctx->clock;
 	bool active = clock->state == PERF_EVENT_STATE_ACTIVE;
 
+	pfm_assert_step(ctx);
 	if (!ctx->timed)
 		return;
 	if (active)

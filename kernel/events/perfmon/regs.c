@@ -1,168 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Registers of a context: which there are, and writing and reading vectors of
- * them.
- *
- * Data registers from PFM_SW_BASE on are the software events of perf, on every
- * machine. Those below are the counters of the PMU that the context was created
- * for, as its map describes them. Which physical counter is used is the choice
- * of the PMU's driver.
+ * Vectors of registers: writing and reading them.
  *
  * An element of a vector that cannot be taken is flagged, and those before it
  * stay applied.
  */
-#include <linux/security.h>
 #include <linux/slab.h>
 
 #include "internal.h"
 
-/* Any other PMU of perf events: control register i is the config of event i. */
-static int pfm_any_to_attr(unsigned int pmd, const struct pfm_pmc_val *pmcs,
-			   struct perf_event_attr *attr)
+/* Perfmon 2.8 gives reserved bits their value, whatever is written. */
+static u64 pfm_pmc_value(const struct pfm_context *ctx, const struct pfarg_pmc *arg)
 {
-	if (!pmcs[pmd].used)
-		return -ENOENT;
+	const struct pfm_pmu_map *map = ctx->map;
+	u64 rsvd;
 
-	attr->config = pmcs[pmd].value;
-	attr->exclude_user = !!(pmcs[pmd].flags & PFM_REGFL_EXCL_USER);
-	attr->exclude_kernel = !!(pmcs[pmd].flags & PFM_REGFL_EXCL_KERNEL);
-	attr->exclude_hv = !!(pmcs[pmd].flags & PFM_REGFL_EXCL_HV);
-	return 0;
-}
-
-static const struct pfm_pmu_map pfm_any_map = {
-	.model		= "perf events",
-	.pmcs		= GENMASK_ULL(15, 0),
-	.pmds		= GENMASK_ULL(15, 0),
-	.width		= 64,
-	.to_attr	= pfm_any_to_attr,
-};
-
-/* What a machine without a map has: software events alone. */
-static const struct pfm_pmu_map pfm_no_map = {
-	.model		= "none",
-};
-
-const struct pfm_pmu_map * __weak pfm_arch_map(void)
-{
-	return NULL;
-}
-
-/**
- * pfm_map_find() - The registers of a PMU
- * @pmu_type:	Its type, 0 for the CPU's
- *
- * Context: Process context.
- * Return: The map, or NULL if there is no such PMU.
- */
-const struct pfm_pmu_map *pfm_map_find(u32 pmu_type)
-{
-	const struct pfm_pmu_map *map;
-
-	if (pmu_type)
-		return perf_pmu_type_exists(pmu_type) ? &pfm_any_map : NULL;
-
-	map = pfm_arch_map();
-	return map ?: &pfm_no_map;
-}
-
-static bool pfm_sw_exists(unsigned int num)
-{
-	return num >= PFM_SW_BASE && num < PFM_SW_BASE + PFM_NR_SW &&
-	       num != PFM_SW_BASE + PERF_COUNT_SW_BPF_OUTPUT;
-}
-
-/**
- * pfm_pmd_exists() - Is there this data register?
- * @ctx:	The context
- * @num:	The register's number
- *
- * Context: Any.
- * Return: Whether there is.
- */
-bool pfm_pmd_exists(const struct pfm_context *ctx, unsigned int num)
-{
-	return num < 64 ? ctx->map->pmds & BIT_ULL(num) : pfm_sw_exists(num);
-}
-
-/**
- * pfm_pmc_exists() - Is there this control register?
- * @ctx:	The context
- * @num:	The register's number
- *
- * Context: Any.
- * Return: Whether there is.
- */
-bool pfm_pmc_exists(const struct pfm_context *ctx, unsigned int num)
-{
-	return num < 64 ? ctx->map->pmcs & BIT_ULL(num) : pfm_sw_exists(num);
-}
-
-static int pfm_sw_attr(unsigned int num, u32 flags, struct perf_event_attr *attr)
-{
-	attr->type = PERF_TYPE_SOFTWARE;
-	attr->config = num - PFM_SW_BASE;
-	attr->exclude_user = !!(flags & PFM_REGFL_EXCL_USER);
-	attr->exclude_kernel = !!(flags & PFM_REGFL_EXCL_KERNEL);
-	attr->exclude_hv = !!(flags & PFM_REGFL_EXCL_HV);
-	return 0;
-}
-
-/**
- * pfm_reg_wraps() - Must the event of a register interrupt, now or later?
- * @reg:	The register
- *
- * Context: pfm_context::mutex held.
- * Return: Whether it must.
- */
-bool pfm_reg_wraps(const struct pfm_reg *reg)
-{
-	return (reg->flags & PFM_REGFL_OVFL_NOTIFY) || reg->switch_cnt ||
-	       pfm_period(pfm_value_about(reg)) != PFM_NO_PERIOD ||
-	       pfm_period(reg->long_reset) != PFM_NO_PERIOD ||
-	       pfm_period(reg->short_reset) != PFM_NO_PERIOD;
-}
-
-/**
- * pfm_reg_attr() - Describe the event that a data register counts
- * @set:	The set
- * @reg:	The register
- * @attr:	Receives the description
- *
- * All are sampling events, even those whose value never wraps: PMUs refuse to
- * make a sampling event of another one later. But a clock would have a timer
- * for that, which is not cheap, so a clock that wraps is another event.
- *
- * Context: Process context. Checks what the caller may count.
- * Return: 0, -ENOENT if the register counts nothing, -EACCES if it would count
- *         the kernel and the caller may not.
- */
-int pfm_reg_attr(const struct pfm_set *set, const struct pfm_reg *reg,
-		 struct perf_event_attr *attr)
-{
-	const struct pfm_context *ctx = set->ctx;
-	int ret;
-
-	if (test_bit(reg->num, set->refused))
-		return -ENOENT;
-
-	*attr = (struct perf_event_attr) {
-		.size		= sizeof(*attr),
-		.exclude_guest	= 1,
-		.sample_period	= pfm_period(pfm_value_about(reg)),
-	};
-	if (reg->num >= PFM_SW_BASE) {
-		ret = pfm_sw_attr(reg->num, set->pmcs.sw[reg->num - PFM_SW_BASE], attr);
-	} else {
-		attr->type = ctx->pmu_type;
-		ret = ctx->map->to_attr(reg->num, set->pmcs.pmu, attr);
-	}
-	if (ret)
-		return ret;
-	if (pfm_is_clock(attr->type, attr->config) && !pfm_reg_wraps(reg))
-		attr->sample_period = 0;
-
-	return attr->exclude_kernel ? 0 : perf_allow_kernel();
+	if (!ctx->compat || !map->pmc_rsvd)
+		return arg->reg_value;
+	rsvd = map->pmc_rsvd(arg->reg_num);
+	return (arg->reg_value & ~rsvd) | (map->pmc_dfl(arg->reg_num) & rsvd);
 }
 
 static int pfm_pmc_check(const struct pfm_context *ctx, const struct pfarg_pmc *arg)
@@ -170,18 +26,14 @@ static int pfm_pmc_check(const struct pfm_context *ctx, const struct pfarg_pmc *
 	const u32 levels = PFM_REGFL_EXCL_USER | PFM_REGFL_EXCL_KERNEL |
 			   PFM_REGFL_EXCL_HV;
 	const struct pfm_pmu_map *map = ctx->map;
-	unsigned int num = arg->reg_num;
 	u32 flags = arg->reg_flags & ~PFM_REGFL_RETFL_MASK;
 
 	if ((flags & ~levels) ||
-	    memchr_inv(arg->reserved, 0, sizeof(arg->reserved)))
+	    pfm_rsvd_used(ctx->compat, arg->reserved, sizeof(arg->reserved)))
 		return -EINVAL;
-	if (num >= PFM_SW_BASE)
+	if (arg->reg_num >= PFM_SW_BASE)
 		return arg->reg_value ? -EINVAL : 0;
-	if (map->pmc_rsvd &&
-	    (arg->reg_value ^ map->pmc_dfl(num)) & map->pmc_rsvd(num))
-		return -EINVAL;
-	return map->check ? map->check(num, arg->reg_value, flags) : 0;
+	return map->check ? map->check(arg->reg_num, pfm_pmc_value(ctx, arg), flags) : 0;
 }
 
 static bool pfm_sw_pmc_write(struct pfm_set *set, unsigned int sw, u32 flags)
@@ -208,7 +60,7 @@ static bool pfm_pmc_write(struct pfm_set *set, const struct pfarg_pmc *arg)
 
 	pmc = &set->pmcs.pmu[array_index_nospec(num, PFM_MAX_PMCS)];
 	old = *pmc;
-	pmc->value = arg->reg_value;
+	pmc->value = pfm_pmc_value(set->ctx, arg);
 	pmc->flags = flags;
 	pmc->used = true;
 	return !old.used || old.value != pmc->value || old.flags != pmc->flags;
@@ -282,6 +134,7 @@ int pfm_pmcs_write(struct pfm_context *ctx, void *arg, int n)
 	struct pfarg_pmc *vec = arg;
 	int i, good, ret = 0, err = 0;
 
+	lockdep_assert_held(&ctx->mutex);
 	for (good = 0; good < n; good++) {
 		struct pfarg_pmc *pmc = &vec[good];
 		u32 flag = 0;
@@ -352,7 +205,7 @@ static int pfm_pmd_check(const struct pfm_context *ctx, const struct pfarg_pmd *
 	u32 flags = arg->reg_flags & ~PFM_REGFL_RETFL_MASK;
 
 	if ((flags & ~(PFM_REGFL_OVFL_NOTIFY | PFM_REGFL_RANDOM)) ||
-	    memchr_inv(arg->reserved, 0, sizeof(arg->reserved)))
+	    pfm_rsvd_used(ctx->compat, arg->reserved, sizeof(arg->reserved)))
 		return -EINVAL;
 	return pfm_mask_check(ctx, arg->reg_reset_pmds) ?:
 	       pfm_mask_check(ctx, arg->reg_smpl_pmds);
@@ -365,6 +218,10 @@ static int pfm_pmd_prepare(struct pfm_set *set, const struct pfarg_pmd *arg)
 	unsigned int num;
 	int ret;
 
+	ret = pfm_smpl_reserve(set->ctx, bitmap_weight((const unsigned long *)arg->reg_smpl_pmds,
+						       PFM_MAX_REGS));
+	if (ret)
+		return ret;
 	bitmap_or(named, (const unsigned long *)arg->reg_reset_pmds,
 		  (const unsigned long *)arg->reg_smpl_pmds, PFM_MAX_REGS);
 	__set_bit(array_index_nospec(arg->reg_num, PFM_MAX_REGS), named);
@@ -373,6 +230,7 @@ static int pfm_pmd_prepare(struct pfm_set *set, const struct pfarg_pmd *arg)
 		if (ret)
 			return ret;
 		clear_bit(num, set->refused);
+		pfm_reg_at(set, num)->written = true;
 	}
 	return 0;
 }
@@ -399,35 +257,21 @@ static void pfm_pmd_apply(struct pfm_reg *reg, const struct pfarg_pmd *arg)
 }
 
 struct pfm_pmds {
-	struct pfm_context	*ctx;
 	struct pfarg_pmd	*vec;
 	int			n;
 };
 
-static void pfm_pmds_apply(struct pfm_pmds *pmds)
+static void pfm_pmds_apply(struct pfm_context *ctx, void *data)
 {
+	const struct pfm_pmds *pmds = data;
 	int i;
 
 	for (i = 0; i < pmds->n; i++) {
 		const struct pfarg_pmd *arg = &pmds->vec[i];
 
-		pfm_pmd_apply(pfm_reg_find(pfm_set_find(pmds->ctx, arg->reg_set),
+		pfm_pmd_apply(pfm_reg_find(pfm_set_find(ctx, arg->reg_set),
 					   arg->reg_num), arg);
 	}
-}
-
-static void pfm_pmds_apply_event(struct perf_event *event,
-				 struct perf_cpu_context *cpuctx,
-				 struct perf_event_context *pctx, void *data)
-{
-	struct pfm_pmds *pmds = data;
-
-	pfm_step(pmds->ctx);
-	pmds->ctx->busy++;
-	barrier();
-	pfm_pmds_apply(pmds);
-	barrier();
-	pmds->ctx->busy--;
 }
 
 /* Has a register another event than it should have? */
@@ -510,7 +354,7 @@ static bool pfm_pmd_is_mute(const struct pfm_set *set, const struct pfarg_pmd *a
 
 static int pfm_pmds_write_some(struct pfm_context *ctx, struct pfarg_pmd *vec, int n)
 {
-	struct pfm_pmds pmds = { .ctx = ctx, .vec = vec };
+	struct pfm_pmds pmds = { .vec = vec };
 	int ret = 0, err = 0;
 
 	for (; pmds.n < n && !ret; pmds.n++) {
@@ -531,13 +375,15 @@ static int pfm_pmds_write_some(struct pfm_context *ctx, struct pfarg_pmd *vec, i
 			break;
 		}
 		ret = pfm_pmd_prepare(set, pmd);
+		if (ret == -EINVAL)
+			pmd->reg_flags |= PFM_REGFL_RETFL_EINVAL;
 		if (ret)
 			break;
 	}
 
 	if (pfm_state(ctx) == PFM_UNLOADED ||
-	    pfm_call(ctx, pfm_pmds_apply_event, &pmds) == -ESRCH)
-		pfm_pmds_apply(&pmds);
+	    pfm_call(ctx, pfm_pmds_apply, &pmds) == -ESRCH)
+		pfm_pmds_apply(ctx, &pmds);
 	else
 		err = pfm_pmds_rebuild(ctx, vec, pmds.n);
 	return err ?: ret;
@@ -574,6 +420,7 @@ int pfm_pmds_write(struct pfm_context *ctx, void *arg, int n)
 	struct pfarg_pmd *vec = arg;
 	int i = 0, ret = 0;
 
+	lockdep_assert_held(&ctx->mutex);
 	for (; i < n && pfm_state(ctx) != PFM_UNLOADED; i++) {
 		struct pfm_set *set = pfm_set_find(ctx, vec[i].reg_set);
 
@@ -591,13 +438,11 @@ int pfm_pmds_write(struct pfm_context *ctx, void *arg, int n)
 
 /**
  * struct pfm_vals - registers to read
- * @ctx:	the context
  * @vals:	names them
  * @n:		how many
  * @ret:	0 or -EINVAL
  */
 struct pfm_vals {
-	struct pfm_context	*ctx;
 	struct pfm_pmd_val	*vals;
 	int			n;
 	int			ret;
@@ -621,8 +466,9 @@ static u32 pfm_val_get(const struct pfm_context *ctx, const struct pfm_set *set,
 	return 0;
 }
 
-static void pfm_vals_get(struct pfm_vals *vals)
+static void pfm_vals_get(struct pfm_context *ctx, void *data)
 {
+	struct pfm_vals *vals = data;
 	struct pfm_set *set = NULL;
 	int i;
 
@@ -631,25 +477,14 @@ static void pfm_vals_get(struct pfm_vals *vals)
 		u32 flag;
 
 		if (!set || set->id != val->set)
-			set = pfm_set_find(vals->ctx, val->set);
-		flag = pfm_val_get(vals->ctx, set, val);
+			set = pfm_set_find(ctx, val->set);
+		flag = pfm_val_get(ctx, set, val);
 		val->flags = (val->flags & ~PFM_REGFL_RETFL_MASK) | flag;
 		if (flag) {
 			vals->ret = -EINVAL;
 			return;
 		}
 	}
-}
-
-static void pfm_vals_get_event(struct perf_event *event,
-			       struct perf_cpu_context *cpuctx,
-			       struct perf_event_context *pctx, void *data)
-{
-	/*
-	 * Not pfm_step(): what waits for it changes no value that the caller
-	 * could not have seen before, and reading shall be cheap.
-	 */
-	pfm_vals_get(data);
 }
 
 /**
@@ -665,10 +500,10 @@ static void pfm_vals_get_event(struct perf_event *event,
  */
 int pfm_pmds_read(struct pfm_context *ctx, struct pfm_pmd_val *vals, int n)
 {
-	struct pfm_vals read = { .ctx = ctx, .vals = vals, .n = n };
+	struct pfm_vals read = { .vals = vals, .n = n };
 
-	if (pfm_state(ctx) == PFM_UNLOADED ||
-	    pfm_call(ctx, pfm_vals_get_event, &read) == -ESRCH)
-		pfm_vals_get(&read);
+	lockdep_assert_held(&ctx->mutex);
+	if (pfm_state(ctx) == PFM_UNLOADED || pfm_peek(ctx, pfm_vals_get, &read) == -ESRCH)
+		pfm_vals_get(ctx, &read);
 	return read.ret;
 }

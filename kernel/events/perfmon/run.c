@@ -22,7 +22,6 @@
  * Nothing is woken under the lock, because the scheduler takes it below its own:
  * pfm_context::post says what is to be done once it is dropped.
  */
-#include <linux/jiffies.h>
 #include <linux/sched/clock.h>
 #include <linux/slab.h>
 
@@ -58,6 +57,8 @@ static bool pfm_placed(const struct pfm_set *set)
  */
 void pfm_account(struct pfm_context *ctx)
 {
+	lockdep_assert(lockdep_is_held(&ctx->clock->ctx->lock) ||
+		       lockdep_is_held(&ctx->mutex));
 	pfm_account_as(ctx, pfm_placed(ctx->active));
 }
 
@@ -74,6 +75,7 @@ void pfm_run_set(struct pfm_context *ctx, struct pfm_set *from, struct pfm_set *
 	struct perf_event *stop = from ? from->leader : NULL;
 	struct perf_event *run = to ? to->leader : NULL;
 
+	pfm_assert_step(ctx);
 	if (stop || run)
 		perf_group_switch(stop, run);
 }
@@ -102,144 +104,6 @@ static void pfm_activate(struct pfm_context *ctx, struct pfm_set *set, u64 timeo
 	for_each_set_bit(num, set->used, PFM_MAX_REGS)
 		pfm_reg_at(set, num)->left = pfm_reg_at(set, num)->switch_cnt;
 	pfm_clock_arm(ctx, timeout);
-}
-
-static bool pfm_samples(const struct pfm_reg *reg)
-{
-	const struct perf_event *event = reg->event;
-
-	return event && event->state == PERF_EVENT_STATE_ACTIVE &&
-	       reg->kind != PFM_KIND_SW && event->attr.sample_period &&
-	       event->hw.sample_period != PFM_NO_PERIOD;
-}
-
-static bool pfm_set_throttled(const struct pfm_set *set)
-{
-	unsigned int num;
-
-	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-		const struct pfm_reg *reg = pfm_reg_at(set, num);
-
-		/* This first: it is what most are not, and each switch asks. */
-		if (reg->event && reg->event->hw.interrupts == PFM_THROTTLED && pfm_samples(reg))
-			return true;
-	}
-	return false;
-}
-
-static void pfm_event_throttle(struct perf_event *event)
-{
-	if (event->state != PERF_EVENT_STATE_ACTIVE)
-		return;
-	event->pmu->stop(event, PERF_EF_UPDATE);
-	event->hw.interrupts = PFM_THROTTLED;
-}
-
-/*
- * Perf forgets that an event was throttled when it takes it off the PMU. So that
- * sets which take turns fast enough do not sample without a limit, the next one
- * waits for the tick that its predecessor would have waited for: all of its group,
- * as perf throttles groups, since the tick starts all of it.
- */
-static void pfm_set_throttle(struct pfm_set *set)
-{
-	struct perf_event *leader = set->leader, *sibling;
-	struct pmu *pmu = leader ? leader->pmu_ctx->pmu : NULL;
-
-	if (!pmu)
-		return;
-	perf_pmu_disable(pmu);
-	pfm_event_throttle(leader);
-	for_each_sibling_event(sibling, leader)
-		pfm_event_throttle(sibling);
-	perf_pmu_enable(pmu);
-}
-
-/* What pfm_step() may take of a tick, in ns */
-#define PFM_STEPS_NS	(TICK_NSEC / 8)
-
-/**
- * pfm_steps_too_long() - Whether the steps of a context leave a task too little
- * @ctx:	The context
- * @tick:	The tick, in jiffies, in which a step ended
- * @step:	What this step took, in ns
- *
- * The longest step of a tick is not counted: it may have waited for a CPU that its
- * hypervisor had taken away. Steps that take about a tick each have none beside them
- * to be told by, so a quarter of the longest one is known a tick later, and all of
- * it, up to a tick, if no tick came between the two.
- *
- * Context: Any. The caller has the context's steps to itself.
- * Return: True from %PFM_STEPS_NS in @tick on.
- */
-bool pfm_steps_too_long(struct pfm_context *ctx, unsigned long tick, u64 step)
-{
-	unsigned long ticks = tick - ctx->steps_tick, own;
-
-	if (ticks) {
-		/* Those that went by in this step were for nobody else to use. */
-		own = min_t(u64, div_u64(step, TICK_NSEC), ticks);
-		ctx->longest_ns = min_t(u64, ctx->longest_ns, TICK_NSEC) >>
-				  min(2 * (ticks - own), 63UL);
-		ctx->steps_tick = tick;
-		ctx->steps_ns = 0;
-	}
-	/* Of this one and of the longest so far, the longer waits. */
-	ctx->steps_ns += min(step, ctx->longest_ns);
-	ctx->longest_ns = max(step, ctx->longest_ns);
-	return ctx->steps_ns >= PFM_STEPS_NS;
-}
-
-/*
- * Perf bounds how many overflows a tick may have. What they leave to pfm_step()
- * takes longer than a handler does, and on a slow machine the time of the whole
- * tick: with an eighth of that gone, the next overflow throttles its event.
- * Interrupts and handlers come on top.
- */
-static void pfm_charge(struct pfm_context *ctx, u64 begin)
-{
-	struct pfm_set *set = ctx->active;
-	struct pmu *pmu = set->leader ? set->leader->pmu_ctx->pmu : NULL;
-	unsigned int num;
-
-	if (!pfm_steps_too_long(ctx, jiffies, local_clock() - begin) || !pmu)
-		return;
-
-	/* A handler must not throttle it in between. */
-	perf_pmu_disable(pmu);
-	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-		struct pfm_reg *reg = pfm_reg_at(set, num);
-
-		if (pfm_samples(reg) && reg->event->hw.interrupts != PFM_THROTTLED)
-			perf_event_throttle_next(reg->event);
-	}
-	perf_pmu_enable(pmu);
-}
-
-/* A set runs for at least so many times what switches of sets take. */
-#define PFM_SWITCHES_APART	4
-
-/**
- * pfm_apart() - Timeout of a set, far enough from the switch before it
- * @ctx:	The context
- * @timeout:	Timeout that the set has, in ns, 0 for none
- * @took:	What the switch to it has taken, in ns
- *
- * The timer of a set never throttles, and a switch takes the longer the more events
- * the two sets have. So that switches leave the CPU to the task, the timeout is made
- * longer if it is not %PFM_SWITCHES_APART times as long as this switch and the one
- * before. One long switch alone makes nothing longer: it may have waited for a CPU
- * that its hypervisor had taken away.
- *
- * Context: Any. The caller has the context's steps to itself.
- * Return: The timeout to use, in ns, 0 for none.
- */
-u64 pfm_apart(struct pfm_context *ctx, u64 timeout, u64 took)
-{
-	u64 both = min(took, ctx->switch_ns);
-
-	ctx->switch_ns = min_t(u64, took, NSEC_PER_SEC);
-	return timeout ? max(timeout, PFM_SWITCHES_APART * both) : 0;
 }
 
 static void pfm_switch(struct pfm_context *ctx, struct pfm_set *to, bool restart)
@@ -306,12 +170,13 @@ static void pfm_step_masked(struct pfm_context *ctx, unsigned long pend)
  *
  * Context: Interrupts off, perf_event_context::lock of the context's events
  *          held, on the CPU where their target runs if it does. What
- *          event_function_call() gives to what it calls.
+ *          perf_event_function_call() gives to what it calls.
  */
 void pfm_step(struct pfm_context *ctx)
 {
 	unsigned long pend;
 
+	pfm_assert_step(ctx);
 	if (likely(!READ_ONCE(ctx->pend)))
 		return;
 
@@ -337,25 +202,6 @@ void pfm_step(struct pfm_context *ctx)
 	ctx->busy--;
 }
 
-/**
- * pfm_post_block() - See to it that the target waits before it is in user mode
- * @ctx:	The context, loaded on a thread
- *
- * Context: Any but NMI. The context is not unloaded meanwhile.
- */
-void pfm_post_block(struct pfm_context *ctx)
-{
-	if (test_and_set_bit(0, &ctx->block_queued))
-		return;
-
-	refcount_inc(&ctx->ref);
-	if (task_work_add(ctx->task, &ctx->block_work, TWA_RESUME | TWAF_NO_ALLOC)) {
-		/* It will not come back to user mode. The caller has a reference. */
-		clear_bit(0, &ctx->block_queued);
-		refcount_dec(&ctx->ref);
-	}
-}
-
 static void pfm_post(struct pfm_context *ctx)
 {
 	if (test_and_clear_bit(PFM_POST_WAKE, &ctx->post))
@@ -373,7 +219,7 @@ static void pfm_step_event(struct perf_event *event, struct perf_cpu_context *cp
 	if (ctx->dead)
 		return;
 	pfm_step(ctx);
-	pfm_charge(ctx, begin);
+	pfm_charge_step(ctx, begin);
 }
 
 /**
@@ -396,13 +242,13 @@ void pfm_step_work(struct irq_work *work)
 }
 
 struct pfm_call {
-	struct pfm_context *ctx;
-	event_f		func;
-	void		*data;
-	bool		called;
+	struct pfm_context	*ctx;
+	pfm_func		func;
+	void			*data;
+	bool			called;
 };
 
-static void pfm_call_event(struct perf_event *event, struct perf_cpu_context *cpuctx,
+static void pfm_peek_event(struct perf_event *event, struct perf_cpu_context *cpuctx,
 			   struct perf_event_context *pctx, void *data)
 {
 	struct pfm_call *call = data;
@@ -411,20 +257,27 @@ static void pfm_call_event(struct perf_event *event, struct perf_cpu_context *cp
 	if (call->ctx->dead)
 		return;
 	call->called = true;
-	call->func(event, cpuctx, pctx, call->data);
+	call->func(call->ctx, call->data);
 }
 
-/**
- * pfm_call() - Run a function where pfm_step() may run
- * @ctx:	The context, loaded
- * @func:	The function
- * @data:	For it
- *
- * Context: pfm_context::mutex held. Sleeps.
- * Return: 0, or -ESRCH if the target is gone: nothing was called, and nothing
- *         else but the holder of the mutex touches the context's events.
- */
-int pfm_call(struct pfm_context *ctx, event_f func, void *data)
+static void pfm_call_event(struct perf_event *event, struct perf_cpu_context *cpuctx,
+			   struct perf_event_context *pctx, void *data)
+{
+	struct pfm_call *call = data;
+	struct pfm_context *ctx = call->ctx;
+
+	if (ctx->dead)
+		return;
+	pfm_step(ctx);
+	ctx->busy++;
+	/* Handlers that come now leave a note. */
+	barrier();
+	pfm_peek_event(event, cpuctx, pctx, data);
+	barrier();
+	ctx->busy--;
+}
+
+static int pfm_call_as(struct pfm_context *ctx, pfm_func func, void *data, event_f how)
 {
 	struct pfm_call call = { .ctx = ctx, .func = func, .data = data };
 	struct perf_event_context *pctx;
@@ -433,21 +286,55 @@ int pfm_call(struct pfm_context *ctx, event_f func, void *data)
 
 	lockdep_assert_held(&ctx->mutex);
 
-	/* No IPI for oneself, nor for who does not run */
+	/* No IPI for oneself, nor for a target that does not run */
 	local_irq_save(flags);
-	ret = perf_event_call_inatomic(ctx->clock, pfm_call_event, &call, &cpu);
+	ret = perf_event_call_inatomic(ctx->clock, how, &call, &cpu);
 	local_irq_restore(flags);
 	if (ret == -EAGAIN) {
 		pctx = perf_event_ctx_lock(ctx->clock);
-		event_function_call(ctx->clock, pfm_call_event, &call);
+		perf_event_function_call(ctx->clock, how, &call);
 		perf_event_ctx_unlock(ctx->clock, pctx);
 	}
 	pfm_post(ctx);
 	return call.called ? 0 : -ESRCH;
 }
 
+/**
+ * pfm_call() - Run a function that changes a context where pfm_step() may run
+ * @ctx:	The context, loaded
+ * @func:	The function. What handlers have left to do is done before it, and
+ *		pfm_context::busy is set while it runs.
+ * @data:	For it
+ *
+ * Context: pfm_context::mutex held. Sleeps.
+ * Return: 0, or -ESRCH if the target is gone: nothing was called, and nothing
+ *         else but the holder of the mutex touches the context's events.
+ */
+int pfm_call(struct pfm_context *ctx, pfm_func func, void *data)
+{
+	return pfm_call_as(ctx, func, data, pfm_call_event);
+}
+
+/**
+ * pfm_peek() - Run a function that handlers may interrupt where pfm_step() may run
+ * @ctx:	The context, loaded
+ * @func:	The function
+ * @data:	For it
+ *
+ * For what only reads: an overflow that interrupts the function is dealt with at once,
+ * begins its new period in time and keeps its instruction pointer. What waits for
+ * pfm_step() changes no value that the caller could not have seen before, so reading
+ * is cheap.
+ *
+ * Context: As pfm_call().
+ * Return: As pfm_call().
+ */
+int pfm_peek(struct pfm_context *ctx, pfm_func func, void *data)
+{
+	return pfm_call_as(ctx, func, data, pfm_peek_event);
+}
+
 struct pfm_run {
-	struct pfm_context	*ctx;
 	struct pfm_set		*set;
 	int			ret;
 };
@@ -477,16 +364,11 @@ static void pfm_start_loaded(struct pfm_context *ctx, struct pfm_set *set)
 	pfm_run(ctx);
 }
 
-static void pfm_start_event(struct perf_event *event, struct perf_cpu_context *cpuctx,
-			    struct perf_event_context *pctx, void *data)
+static void pfm_start_here(struct pfm_context *ctx, void *data)
 {
 	struct pfm_run *run = data;
-	struct pfm_context *ctx = run->ctx;
 	struct pfm_set *set = run->set ?: ctx->active;
 
-	pfm_step(ctx);
-	ctx->busy++;
-	barrier();
 	run->ret = 0;
 	if (ctx->state == PFM_MASKED) {
 		/* Goes on with the restart, and with this set whichever was due */
@@ -495,16 +377,15 @@ static void pfm_start_event(struct perf_event *event, struct perf_cpu_context *c
 		if (set != ctx->active)
 			pfm_activate(ctx, set, set->timeout);
 		ctx->started = true;
-	} else {
-		pfm_start_loaded(ctx, set);
-		if (set->leader && set->leader->state == PERF_EVENT_STATE_ERROR) {
-			pfm_pause(ctx);
-			ctx->started = false;
-			run->ret = -EBUSY;
-		}
+		return;
 	}
-	barrier();
-	ctx->busy--;
+
+	pfm_start_loaded(ctx, set);
+	if (!pfm_placed(set)) {
+		pfm_pause(ctx);
+		ctx->started = false;
+		run->ret = -EBUSY;
+	}
 }
 
 /**
@@ -517,27 +398,16 @@ static void pfm_start_event(struct perf_event *event, struct perf_cpu_context *c
  */
 int pfm_start(struct pfm_context *ctx, struct pfm_set *set)
 {
-	struct pfm_run run = { .ctx = ctx, .set = set, .ret = -ESRCH };
+	struct pfm_run run = { .set = set };
 
-	pfm_call(ctx, pfm_start_event, &run);
-	return run.ret;
+	return pfm_call(ctx, pfm_start_here, &run) ?: run.ret;
 }
 
-static void pfm_stop_event(struct perf_event *event, struct perf_cpu_context *cpuctx,
-			   struct perf_event_context *pctx, void *data)
+static void pfm_stop_here(struct pfm_context *ctx, void *data)
 {
-	struct pfm_run *run = data;
-	struct pfm_context *ctx = run->ctx;
-
-	pfm_step(ctx);
-	ctx->busy++;
-	barrier();
 	if (ctx->started && ctx->state == PFM_LOADED)
 		pfm_pause(ctx);
 	ctx->started = false;
-	barrier();
-	ctx->busy--;
-	run->ret = 0;
 }
 
 /**
@@ -549,10 +419,7 @@ static void pfm_stop_event(struct perf_event *event, struct perf_cpu_context *cp
  */
 int pfm_stop(struct pfm_context *ctx)
 {
-	struct pfm_run run = { .ctx = ctx, .ret = -ESRCH };
-
-	pfm_call(ctx, pfm_stop_event, &run);
-	return run.ret;
+	return pfm_call(ctx, pfm_stop_here, NULL);
 }
 
 /**
@@ -563,19 +430,16 @@ int pfm_stop(struct pfm_context *ctx)
  */
 void pfm_stop_dead(struct pfm_context *ctx)
 {
-	struct pfm_run run = { .ctx = ctx };
+	struct pfm_call call = { .ctx = ctx, .func = pfm_stop_here };
 	int cpu;
 
-	perf_event_call_inatomic(ctx->clock, pfm_stop_event, &run, &cpu);
+	perf_event_call_inatomic(ctx->clock, pfm_call_event, &call, &cpu);
 }
 
-static void pfm_halt_event(struct perf_event *event, struct perf_cpu_context *cpuctx,
-			   struct perf_event_context *pctx, void *data)
+static void pfm_halt_here(struct pfm_context *ctx, void *data)
 {
-	struct pfm_run *run = data;
-
-	pfm_stop_event(event, cpuctx, pctx, data);
-	WRITE_ONCE(run->ctx->state, PFM_UNLOADED);
+	pfm_stop_here(ctx, data);
+	WRITE_ONCE(ctx->state, PFM_UNLOADED);
 }
 
 /**
@@ -588,9 +452,7 @@ static void pfm_halt_event(struct perf_event *event, struct perf_cpu_context *cp
  */
 void pfm_halt(struct pfm_context *ctx)
 {
-	struct pfm_run run = { .ctx = ctx };
-
-	if (pfm_call(ctx, pfm_halt_event, &run)) {
+	if (pfm_call(ctx, pfm_halt_here, NULL)) {
 		if (ctx->started && ctx->state == PFM_LOADED)
 			pfm_account(ctx);
 		ctx->started = false;
@@ -617,27 +479,20 @@ static void pfm_unmask(struct pfm_context *ctx)
 		pfm_run(ctx);
 }
 
-static void pfm_restart_event(struct perf_event *event, struct perf_cpu_context *cpuctx,
-			      struct perf_event_context *pctx, void *data)
+static void pfm_restart_here(struct pfm_context *ctx, void *data)
 {
 	struct pfm_run *run = data;
-	struct pfm_context *ctx = run->ctx;
 
-	pfm_step(ctx);
 	run->ret = -EBUSY;
 	if (ctx->state != PFM_MASKED && !ctx->smpl)
 		return;
 
-	ctx->busy++;
-	barrier();
 	if (ctx->smpl)
 		pfm_smpl_restart(ctx->smpl);
 	if (ctx->state == PFM_MASKED)
 		pfm_unmask(ctx);
 	WRITE_ONCE(ctx->blocked, false);
 	run->ret = 0;
-	barrier();
-	ctx->busy--;
 }
 
 /**
@@ -649,9 +504,9 @@ static void pfm_restart_event(struct perf_event *event, struct perf_cpu_context 
  */
 int pfm_restart(struct pfm_context *ctx)
 {
-	struct pfm_run run = { .ctx = ctx, .ret = -ESRCH };
+	struct pfm_run run = { };
+	int ret = pfm_call(ctx, pfm_restart_here, &run);
 
-	pfm_call(ctx, pfm_restart_event, &run);
 	wake_up_all(&ctx->block_wait);
-	return run.ret;
+	return ret ?: run.ret;
 }

@@ -30,26 +30,29 @@ struct pfm_set *pfm_set_find(struct pfm_context *ctx, u16 id)
 	return NULL;
 }
 
-static int pfm_setdesc_check(const struct pfarg_setdesc *desc)
+/* A field that is not used must be zero. Perfmon 2.8 does not look at it. */
+static int pfm_setdesc_check(const struct pfm_context *ctx, const struct pfarg_setdesc *desc)
 {
 	const u32 switches = PFM_SETFL_OVFL_SWITCH | PFM_SETFL_TIME_SWITCH;
 	u32 flags = desc->set_flags;
 
-	if (memchr_inv(desc->reserved, 0, sizeof(desc->reserved)))
-		return -EINVAL;
 	if (flags & ~(switches | PFM_SETFL_EXPL_NEXT))
 		return -EINVAL;
 	if ((flags & switches) == switches)
 		return -EINVAL;
 	if ((flags & PFM_SETFL_EXPL_NEXT) && !(flags & switches))
 		return -EINVAL;
+	if ((flags & PFM_SETFL_TIME_SWITCH) &&
+	    (!desc->set_timeout || desc->set_timeout >= PFM_NO_TIMEOUT))
+		return -EINVAL;
+
+	if (ctx->compat)
+		return 0;
+	if (memchr_inv(desc->reserved, 0, sizeof(desc->reserved)))
+		return -EINVAL;
 	if (!(flags & PFM_SETFL_EXPL_NEXT) && desc->set_id_next)
 		return -EINVAL;
-	if (!(flags & PFM_SETFL_TIME_SWITCH))
-		return desc->set_timeout ? -EINVAL : 0;
-	if (!desc->set_timeout || desc->set_timeout >= PFM_NO_TIMEOUT)
-		return -EINVAL;
-	return 0;
+	return !(flags & PFM_SETFL_TIME_SWITCH) && desc->set_timeout ? -EINVAL : 0;
 }
 
 static void pfm_set_insert(struct pfm_context *ctx, struct pfm_set *set)
@@ -99,7 +102,7 @@ int pfm_set_create(struct pfm_context *ctx, struct pfarg_setdesc *desc)
 	struct pfm_set *set;
 	int ret;
 
-	ret = pfm_setdesc_check(desc);
+	ret = pfm_setdesc_check(ctx, desc);
 	if (ret)
 		return ret;
 
@@ -114,9 +117,9 @@ int pfm_set_create(struct pfm_context *ctx, struct pfarg_setdesc *desc)
 	if (desc->set_flags & PFM_SETFL_TIME_SWITCH)
 		desc->set_timeout = max_t(u64, desc->set_timeout,
 					  READ_ONCE(pfm_min_timeout));
-	set->next_id = desc->set_id_next;
+	set->next_id = desc->set_flags & PFM_SETFL_EXPL_NEXT ? desc->set_id_next : 0;
 	set->flags = desc->set_flags;
-	set->timeout = desc->set_timeout;
+	set->timeout = desc->set_flags & PFM_SETFL_TIME_SWITCH ? desc->set_timeout : 0;
 	set->runs = 0;
 	set->duration = 0;
 	set->enabled = 0;
@@ -166,6 +169,7 @@ int pfm_sets_create(struct pfm_context *ctx, void *vec, int n)
 	struct pfarg_setdesc *desc = vec;
 	int i, ret = 0;
 
+	lockdep_assert_held(&ctx->mutex);
 	for (i = 0; i < n && !ret; i++)
 		ret = pfm_set_create(ctx, &desc[i]);
 	return ret;
@@ -176,7 +180,7 @@ static int pfm_set_delete(struct pfm_context *ctx, const struct pfarg_setdesc *d
 	struct pfm_set *set;
 
 	if (!desc->set_id ||
-	    memchr_inv(desc->reserved, 0, sizeof(desc->reserved)))
+	    pfm_rsvd_used(ctx->compat, desc->reserved, sizeof(desc->reserved)))
 		return -EINVAL;
 
 	set = pfm_set_find(ctx, desc->set_id);
@@ -206,6 +210,7 @@ int pfm_sets_delete(struct pfm_context *ctx, void *vec, int n)
 	const struct pfarg_setdesc *desc = vec;
 	int i, ret = 0;
 
+	lockdep_assert_held(&ctx->mutex);
 	for (i = 0; i < n && !ret; i++)
 		ret = pfm_set_delete(ctx, &desc[i]);
 	return ret;
@@ -222,6 +227,7 @@ int pfm_sets_resolve(struct pfm_context *ctx)
 {
 	struct pfm_set *set;
 
+	lockdep_assert_held(&ctx->mutex);
 	ctx->timed = false;
 	list_for_each_entry(set, &ctx->sets, node) {
 		if (set->flags & PFM_SETFL_TIME_SWITCH)
@@ -296,20 +302,24 @@ static void pfm_set_info(const struct pfm_set *set, struct pfarg_setinfo *info)
 	info->set_lost = set->lost;
 	info->set_timeout = pfm_timeout_left(set);
 	pfm_set_times(set, info);
-	bitmap_copy((unsigned long *)info->set_ovfl_pmds, set->povfl, PFM_MAX_REGS);
+	bitmap_copy((unsigned long *)info->set_ovfl_pmds,
+		    ctx->compat ? set->last_ovfl : set->povfl, PFM_MAX_REGS);
 }
 
-/* What is the same for all sets, and needs no lock */
+/* The same for all sets */
 static void pfm_info_avail(const struct pfm_context *ctx, struct pfarg_setinfo *info, int n)
 {
 	DECLARE_BITMAP(pmcs, PFM_MAX_REGS) = { };
 	DECLARE_BITMAP(pmds, PFM_MAX_REGS) = { };
+	u64 held = pfm_pmds_held(ctx);
 	unsigned int num;
 	int i;
 
 	for (num = 0; num < PFM_MAX_REGS; num++) {
+		bool is_held = num < 64 && held & BIT_ULL(num);
+
 		__assign_bit(num, pmcs, pfm_pmc_exists(ctx, num));
-		__assign_bit(num, pmds, pfm_pmd_exists(ctx, num));
+		__assign_bit(num, pmds, pfm_pmd_exists(ctx, num) && !is_held);
 	}
 	for (i = 0; i < n; i++) {
 		memcpy(info[i].set_avail_pmcs, pmcs, sizeof(pmcs));
@@ -318,23 +328,24 @@ static void pfm_info_avail(const struct pfm_context *ctx, struct pfarg_setinfo *
 }
 
 struct pfm_getinfo {
-	struct pfm_context	*ctx;
 	struct pfarg_setinfo	*info;
 	int			n;
 };
 
-static void pfm_getinfo_event(struct perf_event *event,
-			      struct perf_cpu_context *cpuctx,
-			      struct perf_event_context *pctx, void *data)
+static void pfm_getinfo(struct pfm_context *ctx, void *data)
 {
 	struct pfm_getinfo *get = data;
 	int i;
 
-	pfm_step(get->ctx);
-	pfm_account(get->ctx);
 	for (i = 0; i < get->n; i++)
-		pfm_set_info(pfm_set_find(get->ctx, get->info[i].set_id),
-			     &get->info[i]);
+		pfm_set_info(pfm_set_find(ctx, get->info[i].set_id), &get->info[i]);
+}
+
+static void pfm_getinfo_here(struct pfm_context *ctx, void *data)
+{
+	pfm_step(ctx);
+	pfm_account(ctx);
+	pfm_getinfo(ctx, data);
 }
 
 /**
@@ -351,18 +362,17 @@ static void pfm_getinfo_event(struct perf_event *event,
 int pfm_sets_getinfo(struct pfm_context *ctx, void *vec, int n)
 {
 	struct pfarg_setinfo *info = vec;
-	struct pfm_getinfo get = { .ctx = ctx, .info = info, .n = n };
+	struct pfm_getinfo get = { .info = info, .n = n };
 	int i;
 
+	lockdep_assert_held(&ctx->mutex);
 	for (i = 0; i < n; i++) {
 		if (!pfm_set_find(ctx, info[i].set_id))
 			return -EINVAL;
 	}
 	if (pfm_state(ctx) == PFM_UNLOADED ||
-	    pfm_call(ctx, pfm_getinfo_event, &get) == -ESRCH) {
-		for (i = 0; i < n; i++)
-			pfm_set_info(pfm_set_find(ctx, info[i].set_id), &info[i]);
-	}
+	    pfm_peek(ctx, pfm_getinfo_here, &get) == -ESRCH)
+		pfm_getinfo(ctx, &get);
 	pfm_info_avail(ctx, info, n);
 	return 0;
 }

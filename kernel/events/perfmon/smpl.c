@@ -16,7 +16,10 @@
 
 #include "internal.h"
 
-#define PFM_MAX_ENTRY	(sizeof(struct pfm_dfl_smpl_entry) + PFM_MAX_REGS * sizeof(u64))
+static u64 pfm_entry_size(unsigned int nr_values)
+{
+	return sizeof(struct pfm_dfl_smpl_entry) + nr_values * sizeof(u64);
+}
 
 /**
  * struct pfm_smpl - a buffer
@@ -25,6 +28,7 @@
  * @buf:	what is mapped, begins with the header
  * @size:	bytes of it that are used
  * @pages:	pages of it
+ * @largest:	bytes of the largest sample that the registers ask for
  * @offs:	where the next sample goes
  * @count:	samples
  * @full:	how often it was full
@@ -35,6 +39,7 @@ struct pfm_smpl {
 	void			*buf;
 	u64			size;
 	unsigned long		pages;
+	u64			largest;
 	u64			offs;
 	u64			count;
 	u64			full;
@@ -91,6 +96,7 @@ static void pfm_smpl_header(struct pfm_smpl *smpl)
 
 	WRITE_ONCE(hdr->hdr_cur_offs, smpl->offs);
 	WRITE_ONCE(hdr->hdr_overflows, smpl->full);
+	WRITE_ONCE(hdr->hdr_min_buf_space, READ_ONCE(smpl->largest));
 	/* The samples it counts are there: pairs with the reader's barrier. */
 	smp_store_release(&hdr->hdr_count, smpl->count);
 }
@@ -105,14 +111,15 @@ static void pfm_smpl_header(struct pfm_smpl *smpl)
  */
 int pfm_smpl_create(struct pfm_context *ctx, const struct pfm_dfl_smpl_arg *arg)
 {
+	u64 largest = pfm_entry_size(hweight64(ctx->map->pmds));
 	struct pfm_dfl_smpl_hdr *hdr;
 	struct pfm_smpl *smpl;
 	int ret = -ENOMEM;
 
-	if (arg->buf_flags || arg->reserved1 ||
-	    memchr_inv(arg->reserved2, 0, sizeof(arg->reserved2)))
+	if (!ctx->compat && (arg->buf_flags || arg->reserved1 ||
+			     memchr_inv(arg->reserved2, 0, sizeof(arg->reserved2))))
 		return -EINVAL;
-	if (arg->buf_size < sizeof(*hdr) + PFM_MAX_ENTRY)
+	if (arg->buf_size < sizeof(*hdr) + largest)
 		return -EINVAL;
 	if (arg->buf_size > READ_ONCE(pfm_smpl_mem_max))
 		return -ENOMEM;
@@ -124,6 +131,7 @@ int pfm_smpl_create(struct pfm_context *ctx, const struct pfm_dfl_smpl_arg *arg)
 	smpl->size = arg->buf_size;
 	smpl->pages = PAGE_ALIGN(arg->buf_size) >> PAGE_SHIFT;
 	smpl->offs = sizeof(*hdr);
+	smpl->largest = largest;
 	ret = pfm_smpl_charge(smpl, &ctx->charge);
 	if (ret)
 		goto err_free;
@@ -135,7 +143,6 @@ int pfm_smpl_create(struct pfm_context *ctx, const struct pfm_dfl_smpl_arg *arg)
 
 	hdr = smpl->buf;
 	hdr->hdr_buf_size = smpl->size;
-	hdr->hdr_min_buf_space = PFM_MAX_ENTRY;
 	hdr->hdr_version = PFM_DFL_SMPL_VERSION;
 	pfm_smpl_header(smpl);
 	ctx->smpl = smpl;
@@ -146,6 +153,32 @@ err_charge:
 err_free:
 	kfree(smpl);
 	return ret;
+}
+
+/**
+ * pfm_smpl_reserve() - Let a buffer have room for samples of a size
+ * @ctx:	The context. It need not have a buffer.
+ * @nr_values:	Values that a sample will have
+ *
+ * Context: pfm_context::mutex held. Samples of this size come later.
+ * Return: 0, or -EINVAL if the buffer is too small.
+ */
+int pfm_smpl_reserve(struct pfm_context *ctx, unsigned int nr_values)
+{
+	u64 size = pfm_entry_size(nr_values);
+	struct pfm_smpl *smpl = ctx->smpl;
+	struct pfm_dfl_smpl_hdr *hdr;
+
+	lockdep_assert_held(&ctx->mutex);
+	if (!smpl || size <= smpl->largest)
+		return 0;
+	hdr = smpl->buf;
+	if (smpl->size < sizeof(*hdr) + size)
+		return -EINVAL;
+	/* A handler that does not see it yet has no sample of this size either. */
+	WRITE_ONCE(smpl->largest, size);
+	WRITE_ONCE(hdr->hdr_min_buf_space, size);
+	return 0;
 }
 
 /**
@@ -179,12 +212,13 @@ bool pfm_smpl_add(struct pfm_context *ctx, const struct pfm_reg *reg,
 {
 	struct pfm_smpl *smpl = ctx->smpl;
 	struct pfm_set *set = reg->set;
+	u64 largest = READ_ONCE(smpl->largest);
 	struct pfm_dfl_smpl_entry *entry;
 	unsigned int num;
 	u64 *values;
 
 	/* Nothing is sampled while it is full, but for the one that is late. */
-	if (smpl->size - smpl->offs < PFM_MAX_ENTRY) {
+	if (smpl->size - smpl->offs < largest) {
 		set->lost++;
 		return true;
 	}
@@ -208,10 +242,10 @@ bool pfm_smpl_add(struct pfm_context *ctx, const struct pfm_reg *reg,
 
 	smpl->offs = (void *)values - smpl->buf;
 	smpl->count++;
-	if (smpl->size - smpl->offs < PFM_MAX_ENTRY)
+	if (smpl->size - smpl->offs < largest)
 		smpl->full++;
 	pfm_smpl_header(smpl);
-	return smpl->size - smpl->offs < PFM_MAX_ENTRY;
+	return smpl->size - smpl->offs < largest;
 }
 
 /**

@@ -4,8 +4,8 @@
  *
  * What is wrong is told in this order, whatever else is wrong: the count, the
  * descriptor, the size of the vector, its memory, the state of the context, its
- * elements. A vector is copied back even if the call fails, because its flags
- * tell why.
+ * elements. A vector that is written is copied back if an element is flagged, and not
+ * otherwise, so that it may be constant.
  *
  * Arguments are pointers and ints, and structures have one layout, so 32-bit
  * programs need no wrappers.
@@ -111,8 +111,10 @@ SYSCALL_DEFINE4(pfm_create_context, struct pfarg_ctx __user *, ureq,
 
 	if (copy_from_user(&req, ureq, sizeof(req)))
 		return -EFAULT;
-	if ((req.ctx_flags & ~PFM_CALL_FLAGS) || req.ctx_rsvd ||
-	    memchr_inv(req.ctx_reserved, 0, sizeof(req.ctx_reserved)))
+	if (req.ctx_flags & ~PFM_CALL_FLAGS)
+		return -EINVAL;
+	if (!pfm_is_compat() &&
+	    (req.ctx_rsvd || memchr_inv(req.ctx_reserved, 0, sizeof(req.ctx_reserved))))
 		return -EINVAL;
 	if ((req.ctx_flags & PFM_FL_NOTIFY_BLOCK) && (req.ctx_flags & PFM_FL_SYSTEM_WIDE))
 		return -EINVAL;
@@ -167,6 +169,7 @@ static int pfm_check_unloaded(struct pfm_context *ctx)
  * @unloaded:	the context must be unloaded
  * @any_state:	the target need not stand still
  * @opens:	events may be opened
+ * @returns:	elements tell the caller more than what is wrong
  * @may:	whether the caller may
  * @func:	the call, with the vector in the memory of the kernel
  */
@@ -175,6 +178,7 @@ struct pfm_vec {
 	bool		unloaded;
 	bool		any_state;
 	bool		opens;
+	bool		returns;
 	int		(*may)(const struct pfm_context *ctx);
 	int		(*func)(struct pfm_context *ctx, void *vec, int n);
 };
@@ -195,6 +199,7 @@ static const struct pfm_vec pfm_call_write_pmds = {
 
 static const struct pfm_vec pfm_call_create_evtsets = {
 	.size		= sizeof(struct pfarg_setdesc),
+	.returns	= true,
 	.unloaded	= true,
 	.may		= pfm_may_write,
 	.func		= pfm_sets_create,
@@ -202,6 +207,7 @@ static const struct pfm_vec pfm_call_create_evtsets = {
 
 static const struct pfm_vec pfm_call_getinfo_evtsets = {
 	.size		= sizeof(struct pfarg_setinfo),
+	.returns	= true,
 	.any_state	= true,
 	.may		= pfm_may_read,
 	.func		= pfm_sets_getinfo,
@@ -235,12 +241,27 @@ static int pfm_vec_call(struct pfm_context *ctx, const struct pfm_vec *call,
 	return ret;
 }
 
+/* Both kinds of registers have their flags in the same place. */
+static_assert(offsetof(struct pfarg_pmc, reg_flags) == offsetof(struct pfarg_pmd, reg_flags));
+
+static bool pfm_vec_flagged(const void *vec, int n, const struct pfm_vec *call)
+{
+	u32 flags = 0;
+
+	if (!call->opens)
+		return false;
+	for (; n; n--, vec += call->size)
+		flags |= ((const struct pfarg_pmc *)vec)->reg_flags;
+	return flags & PFM_REGFL_RETFL_MASK;
+}
+
 static int pfm_vec(int fd, void __user *uvec, int n, const struct pfm_vec *call)
 {
 	/* Zeroing it would cost more than the rest of a short call. */
 	struct pfarg_pmd stack[PFM_STACK_REGS] __uninitialized;
 	void *vec = stack;
 	size_t size;
+	bool back;
 	int ret;
 
 	if (n < 0 || n >= INT_MAX / call->size)
@@ -261,9 +282,11 @@ static int pfm_vec(int fd, void __user *uvec, int n, const struct pfm_vec *call)
 
 	ret = -EFAULT;
 	if (!copy_from_user(vec, uvec, size)) {
+		back = call->returns || pfm_vec_flagged(vec, n, call);
 		ret = pfm_vec_call(pfm_ctx(f), call, vec, n);
-		if (copy_to_user(uvec, vec, size))
-			ret = -EFAULT;
+		back |= pfm_vec_flagged(vec, n, call);
+		if (back && copy_to_user(uvec, vec, size))
+			ret = ret ?: -EFAULT;
 	}
 	if (vec != stack)
 		kfree(vec);
@@ -461,10 +484,10 @@ SYSCALL_DEFINE2(pfm_load_context, int, fd, struct pfarg_load __user *, ureq)
 		return -EBADF;
 	if (copy_from_user(&req, ureq, sizeof(req)))
 		return -EFAULT;
-	if (req.reserved1 || memchr_inv(req.reserved2, 0, sizeof(req.reserved2)))
-		return -EINVAL;
-
 	ctx = pfm_ctx(f);
+	if (!ctx->compat &&
+	    (req.reserved1 || memchr_inv(req.reserved2, 0, sizeof(req.reserved2))))
+		return -EINVAL;
 	ret = pfm_may_write(ctx);
 	if (ret)
 		return ret;
@@ -485,11 +508,10 @@ SYSCALL_DEFINE2(pfm_start, int, fd, struct pfarg_start __user *, ureq)
 		return -EBADF;
 	if (ureq && copy_from_user(&req, ureq, sizeof(req)))
 		return -EFAULT;
-	if (req.reserved1 || req.reserved2 ||
-	    memchr_inv(req.reserved3, 0, sizeof(req.reserved3)))
-		return -EINVAL;
-
 	ctx = pfm_ctx(f);
+	if (!ctx->compat && (req.reserved1 || req.reserved2 ||
+			     memchr_inv(req.reserved3, 0, sizeof(req.reserved3))))
+		return -EINVAL;
 	ret = pfm_may_write(ctx);
 	if (ret)
 		return ret;
@@ -509,7 +531,10 @@ SYSCALL_DEFINE2(pfm_start, int, fd, struct pfarg_start __user *, ureq)
 	return pfm_start(ctx, set);
 }
 
-SYSCALL_DEFINE1(pfm_stop, int, fd)
+/* What a call does that has no arguments. Return: 0 or an error */
+typedef int (*pfm_control_func)(struct pfm_context *ctx);
+
+static int pfm_control(int fd, pfm_control_func func)
 {
 	struct pfm_context *ctx;
 	int ret;
@@ -519,34 +544,28 @@ SYSCALL_DEFINE1(pfm_stop, int, fd)
 		return -EBADF;
 
 	ctx = pfm_ctx(f);
-	ret = pfm_may_write(ctx);
+	ret = pfm_may_write(ctx) ?: pfm_lock(ctx);
 	if (ret)
 		return ret;
-	CLASS(pfm_locked, locked)(ctx);
-	if (!locked)
-		return -EINTR;
-	if (pfm_state(ctx) == PFM_UNLOADED)
-		return -EINVAL;
-	ret = pfm_check_stopped(ctx, false);
-	return ret ?: pfm_stop(ctx);
+	ret = func(ctx);
+	mutex_unlock(&ctx->mutex);
+	return ret;
 }
 
-SYSCALL_DEFINE1(pfm_restart, int, fd)
+static int pfm_stop_locked(struct pfm_context *ctx)
 {
-	struct pfm_context *ctx;
-	int ret;
+	if (pfm_state(ctx) == PFM_UNLOADED)
+		return -EINVAL;
+	return pfm_check_stopped(ctx, false) ?: pfm_stop(ctx);
+}
 
-	CLASS(pfm_fd, f)(fd);
-	if (fd_empty(f))
-		return -EBADF;
+SYSCALL_DEFINE1(pfm_stop, int, fd)
+{
+	return pfm_control(fd, pfm_stop_locked);
+}
 
-	ctx = pfm_ctx(f);
-	ret = pfm_may_write(ctx);
-	if (ret)
-		return ret;
-	CLASS(pfm_locked, locked)(ctx);
-	if (!locked)
-		return -EINTR;
+static int pfm_restart_locked(struct pfm_context *ctx)
+{
 	if (pfm_state(ctx) == PFM_UNLOADED)
 		return -EBUSY;
 	if (!ctx->task && !(ctx->flags & PFM_FL_REMOTE) &&
@@ -555,24 +574,21 @@ SYSCALL_DEFINE1(pfm_restart, int, fd)
 	return pfm_restart(ctx);
 }
 
-SYSCALL_DEFINE1(pfm_unload_context, int, fd)
+SYSCALL_DEFINE1(pfm_restart, int, fd)
 {
-	struct pfm_context *ctx;
-	int ret;
+	return pfm_control(fd, pfm_restart_locked);
+}
 
-	CLASS(pfm_fd, f)(fd);
-	if (fd_empty(f))
-		return -EBADF;
+static int pfm_unload_locked(struct pfm_context *ctx)
+{
+	int ret = pfm_check_stopped(ctx, true);
 
-	ctx = pfm_ctx(f);
-	ret = pfm_may_write(ctx);
-	if (ret)
-		return ret;
-	CLASS(pfm_locked, locked)(ctx);
-	if (!locked)
-		return -EINTR;
-	ret = pfm_check_stopped(ctx, true);
 	if (!ret)
 		pfm_unload(ctx);
 	return ret;
+}
+
+SYSCALL_DEFINE1(pfm_unload_context, int, fd)
+{
+	return pfm_control(fd, pfm_unload_locked);
 }

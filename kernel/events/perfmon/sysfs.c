@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * /sys/kernel/perfmon: limits, who is in it, and the registers of the CPU's PMU.
- * See Documentation/ABI/testing/sysfs-kernel-perfmon.
+ * /sys/kernel/pfm: limits, sessions, and the registers of the CPU's PMU. See
+ * Documentation/ABI/testing/sysfs-kernel-pfm.
+ *
+ * Perfmon 2.8 had /sys/kernel/perfmon, and programs take a machine where that exists
+ * for one of its own: PAPI would no longer use perf events. So it is a link that is
+ * there with perfmon.compat=1 only.
  */
 #include <linux/init.h>
 #include <linux/kobject.h>
 #include <linux/slab.h>
 #include <linux/sysfs.h>
+
+#include <asm/unistd.h>
 
 #include "internal.h"
 
@@ -70,8 +76,17 @@ static ssize_t version_show(struct kobject *kobj, struct kobj_attribute *attr, c
 
 static struct kobj_attribute version_attr = __ATTR_RO(version);
 
+/* Number of the first call; the others follow in the order of libpfm. */
+static ssize_t syscall_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", __NR_pfm_create_context);
+}
+
+static struct kobj_attribute syscall_attr = __ATTR_RO(syscall);
+
 static struct attribute *pfm_attrs[] = {
 	&version_attr.attr,
+	&syscall_attr.attr,
 	&task_sessions_count_attr.attr,
 	&sys_sessions_count_attr.attr,
 	&smpl_buffer_mem_cur_attr.attr,
@@ -207,15 +222,35 @@ static int __init pfm_add_regs(struct kobject *parent, u64 mask, bool control)
 	return 0;
 }
 
+static struct kobject *pfm_kobj;
+
+/**
+ * pfm_sysfs_link() - Show the directory under the name that perfmon 2.8 gave it
+ * @on:		Show it, or no longer
+ *
+ * Context: Process context, one at a time.
+ * Return: 0 or an error. Without the directory there is nothing to show.
+ */
+int pfm_sysfs_link(bool on)
+{
+	if (!pfm_kobj)
+		return 0;
+	if (on)
+		return sysfs_create_link(kernel_kobj, pfm_kobj, "perfmon");
+	sysfs_remove_link(kernel_kobj, "perfmon");
+	return 0;
+}
+
 static int __init pfm_sysfs_init(void)
 {
 	struct kobject *top, *desc, *formats, *dfl;
 	int ret;
 
 	pfm_cpu_map = pfm_map_find(0);
-	top = kobject_create_and_add("perfmon", kernel_kobj);
+	top = kobject_create_and_add("pfm", kernel_kobj);
 	if (!top)
 		return -ENOMEM;
+	pfm_kobj = top;
 	ret = sysfs_create_groups(top, pfm_groups);
 	if (ret)
 		goto err;

@@ -20,7 +20,7 @@
 #define AUX_SIZE	(AUX_PAGES * PAGE_SIZE)
 #define AUX_PGOFF	8
 
-/* More than there is memory for, and what else an offset in it does not fit into. */
+/* Size of an area that exceeds both the memory and the range of an int. */
 #define FAR_SIZE	(8ULL << 30)
 #define FAR_NR_PAGES	((int)(FAR_SIZE >> PAGE_SHIFT))
 #define FAR_ORDER	3
@@ -40,7 +40,7 @@ struct aux_test {
 	void				*far_pages;
 };
 
-/* Of struct perf_event::clock, which has no argument. */
+/* State of the test's perf_event::clock, which has no argument. */
 static u64 test_time;
 
 static u64 test_clock(void)
@@ -112,7 +112,7 @@ static void settle(struct aux_test *aux)
 	irq_work_sync(&aux->event.pending_disable_irq);
 }
 
-/* An area of @nr_pages is not allocated but told: a table of few pages in its place. */
+/* Pretend an area of @nr_pages, with a table of few pages in its place. */
 static void far_swap(struct aux_test *aux, int nr_pages)
 {
 	swap(aux->rb->aux_pages, aux->far);
@@ -249,11 +249,14 @@ static void begin_grants_the_room_up_to_the_tail(struct kunit *test)
 	aux_end(aux, 0);
 }
 
-/* The tail is the reader's to write: what is not behind the head is no place. */
+/* The reader may write any tail; a tail that is not behind the head is invalid. */
 static void tail_beyond_the_area_grants_nothing(struct kunit *test)
 {
 	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
-	/* While the head is 0. In front of it, and a whole area or more behind it. */
+	/*
+	 * Invalid tails while the head is 0: in front of it, and a whole area or more
+	 * behind it.
+	 */
 	static const unsigned long tails[] = {
 		1, 2, AUX_SIZE / 2, AUX_SIZE, 100 * AUX_SIZE, LONG_MAX,
 		LONG_MIN, -100 * AUX_SIZE, -AUX_SIZE - 1, -AUX_SIZE,
@@ -270,7 +273,7 @@ static void tail_beyond_the_area_grants_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, aux_head(aux), 0);
 }
 
-/* That is all the area knows: these bytes were written, and not read. */
+/* The area knows no more than that these bytes were written and not read. */
 static void tail_behind_the_head_grants_the_rest(struct kunit *test)
 {
 	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
@@ -324,7 +327,7 @@ static void empty_transaction_is_silent(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
 	aux_end(aux, 0);
 	expect_no_record(test, aux);
-	/* The format of the data says nothing without data. */
+	/* A format flag without data makes no record. */
 	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
 	perf_aux_output_flag(&aux->handle, PERF_AUX_FLAG_CORESIGHT_FORMAT_RAW);
 	aux_end(aux, 0);
@@ -682,7 +685,7 @@ static void failed_setup_leaves_nothing(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, aux->alive);
 }
 
-/* The thread of the test itself: the signal is there, and nobody delivers it. */
+/* Kill the thread of the test itself: the signal stays pending. */
 static int aux_alloc_killed(struct aux_test *aux, int nr_pages)
 {
 	struct sighand_struct *sighand = rcu_dereference_raw(current->sighand);
@@ -764,7 +767,7 @@ static void large_area_is_for_drivers_that_ask_for_it(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, aux->rb->aux_pages);
 }
 
-/* Fills the area, and finds no room @times. */
+/* Fill the area, and find no room @times times. */
 static void run_full(struct kunit *test, struct aux_test *aux, int times)
 {
 	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
@@ -774,7 +777,7 @@ static void run_full(struct kunit *test, struct aux_test *aux, int times)
 		KUNIT_ASSERT_NULL(test, aux_begin(aux));
 		settle(aux);
 		KUNIT_EXPECT_EQ(test, aux->event.pending_disable, 1);
-		/* What the irq_work of a real event does. */
+		/* Do what the irq_work of a real event does. */
 		aux->event.pending_disable = 0;
 		test_time += 100;
 	}
@@ -810,7 +813,9 @@ static void stop_is_told_when_it_goes_on(struct kunit *test)
 	expect_no_record(test, aux);
 }
 
-/* By PERF_EVENT_IOC_SET_OUTPUT: the reader has to enable the one that stopped. */
+/*
+ * Share by PERF_EVENT_IOC_SET_OUTPUT: the reader has to enable the event that stopped.
+ */
 static void stop_is_told_of_the_event_that_stopped(struct kunit *test)
 {
 	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
@@ -867,7 +872,7 @@ static void start_before_the_disabling_is_none(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, record[4], 1);
 }
 
-/* Nor is it a second stop, when it finds that there is no room. */
+/* A start that finds no room is no second stop. */
 static void stop_is_counted_once(struct kunit *test)
 {
 	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);

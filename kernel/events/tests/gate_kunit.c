@@ -135,13 +135,14 @@ static bool account_is_open(struct perf_event *event)
 	return READ_ONCE(event->gate_account->split[0].open);
 }
 
-static struct perf_event *running_event(struct kunit *test, int cpu, u64 config)
+static struct perf_event *periodic_event(struct kunit *test, int cpu, u64 config, u64 period)
 {
 	struct perf_event_attr attr = {
-		.type	= PERF_TYPE_SOFTWARE,
-		.size	= sizeof(attr),
-		.config	= config,
-		.pinned	= 1,
+		.type		= PERF_TYPE_SOFTWARE,
+		.size		= sizeof(attr),
+		.config		= config,
+		.pinned		= 1,
+		.sample_period	= period,
 	};
 	struct perf_event *event;
 
@@ -152,6 +153,29 @@ static struct perf_event *running_event(struct kunit *test, int cpu, u64 config)
 	KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
 
 	return event;
+}
+
+static struct perf_event *running_event(struct kunit *test, int cpu, u64 config)
+{
+	return periodic_event(test, cpu, config, 0);
+}
+
+/* Gates stop and start such an event. */
+static struct perf_event *sampling_event(struct kunit *test, int cpu)
+{
+	return periodic_event(test, cpu, PERF_COUNT_SW_DUMMY, 1000);
+}
+
+static struct perf_event *paused_event_on(int cpu)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_SOFTWARE,
+		.size		= sizeof(attr),
+		.config		= PERF_COUNT_SW_DUMMY,
+		.start_paused	= 1,
+	};
+
+	return perf_event_create_kernel_counter(&attr, cpu, NULL, NULL, NULL);
 }
 
 static int pair_init_target(struct kunit *test, u64 config)
@@ -364,6 +388,139 @@ static void firing_inside_of_the_tracing_of_another_one_counts(struct kunit *tes
 	KUNIT_EXPECT_FALSE(test, account_is_open(pair->target));
 	KUNIT_EXPECT_EQ(test, perf_gate_count(pair->target), 0);
 	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 1);
+}
+
+static struct pair *interrupted;
+
+/* Starting an event of the core takes no more than this. */
+static void start_and_close(struct perf_event *event, int flags)
+{
+	event->hw.state = 0;
+	fire(interrupted, PERF_GATE_STOPPER);
+}
+
+/* An NMI between two members closes the gate that the firing has opened. */
+static void firing_between_two_members_counts_for_both(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+	struct perf_event *steered;
+	struct pmu *pmu, *closing;
+
+	closing = kunit_kzalloc(test, sizeof(*closing), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, closing);
+	steered = sampling_event(test, raw_smp_processor_id());
+	KUNIT_ASSERT_NOT_NULL(test, steered);
+	/* The member that came last is the first one that a firing meets. */
+	KUNIT_EXPECT_EQ(test, perf_gate_join(steered, pair->target), 0);
+
+	interrupted = pair;
+	pmu = steered->pmu;
+	*closing = *pmu;
+	closing->start = start_and_close;
+	steered->pmu = closing;
+	fire(pair, PERF_GATE_STARTER);
+	steered->pmu = pmu;
+
+	KUNIT_EXPECT_TRUE(test, perf_gate_closed(pair->target));
+	KUNIT_EXPECT_FALSE(test, account_is_open(steered));
+	KUNIT_EXPECT_FALSE(test, account_is_open(pair->target));
+	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 1);
+	perf_event_release_kernel(steered);
+}
+
+/* An event of a task that is being forked, which never runs. */
+static struct perf_event *forked_event(struct kunit *test, struct perf_event *parent,
+				       struct perf_event_context *ctx)
+{
+	struct perf_event *child = kunit_kzalloc(test, sizeof(*child), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, child);
+	child->parent = parent;
+	child->group_leader = child;
+	child->ctx = ctx;
+	child->pmu = parent->pmu;
+	child->attr = parent->attr;
+	child->event_caps = parent->event_caps;
+	child->state = PERF_EVENT_STATE_EXIT;
+	child->oncpu = -1;
+
+	return child;
+}
+
+static void inherit(struct kunit *test, struct perf_event *child, struct perf_event *source)
+{
+	guard(mutex)(&child->parent->child_mutex);
+
+	KUNIT_ASSERT_EQ(test, __perf_gate_inherit(child, source), 0);
+}
+
+static void end_forked(struct perf_event *child)
+{
+	perf_gate_release(child);
+	perf_gate_free_rcu(child);
+}
+
+/*
+ * JOIN_GATE meets one member of a new task before fork(2) has come to the next one,
+ * and cannot know the depth that the new task is to start with.
+ */
+static void fork_corrects_the_guess_of_a_join(struct kunit *test)
+{
+	struct perf_event *joined, *early, *late, *later;
+	struct perf_event_context *ctx;
+	struct pair *pair = test->priv;
+
+	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	raw_spin_lock_init(&ctx->lock);
+	joined = running_event(test, raw_smp_processor_id(), PERF_COUNT_SW_DUMMY);
+	KUNIT_ASSERT_NOT_NULL(test, joined);
+	early = forked_event(test, joined, ctx);
+	late = forked_event(test, pair->target, ctx);
+	later = forked_event(test, pair->target, ctx);
+
+	fire(pair, PERF_GATE_STARTER);
+	list_add(&early->child_list, &joined->child_list);
+	KUNIT_EXPECT_EQ(test, perf_gate_join(joined, pair->target), 0);
+	KUNIT_ASSERT_NOT_NULL(test, early->gate_state);
+	KUNIT_EXPECT_EQ(test, atomic_read(&early->gate_state->depth), 0);
+
+	inherit(test, late, pair->target);
+	KUNIT_EXPECT_PTR_EQ(test, late->gate_state, early->gate_state);
+	KUNIT_EXPECT_EQ(test, atomic_read(&late->gate_state->depth), 1);
+	KUNIT_EXPECT_TRUE(test, account_is_open(late));
+
+	/* From here on, the state of the task is its own. */
+	fire(pair, PERF_GATE_STOPPER);
+	inherit(test, later, pair->target);
+	KUNIT_EXPECT_EQ(test, atomic_read(&later->gate_state->depth), 1);
+	KUNIT_EXPECT_TRUE(test, account_is_open(later));
+
+	list_del(&early->child_list);
+	end_forked(early);
+	end_forked(late);
+	end_forked(later);
+	KUNIT_EXPECT_TRUE(test, RB_EMPTY_ROOT(&ctx->gate_states.tree[0]));
+	perf_event_release_kernel(joined);
+	/* Firings may have found the state in @ctx. */
+	synchronize_rcu();
+}
+
+/* An event takes over the openings of the gate that it joins, its children's, too. */
+static void join_forgets_openings_of_children_that_are_gone(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+	struct perf_event *paused;
+	u64 values[2];
+
+	paused = paused_event_on(raw_smp_processor_id());
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, paused);
+	atomic64_set(&perf_gate_member(paused)->child_opened, 7);
+	fire(pair, PERF_GATE_STARTER);
+	KUNIT_EXPECT_EQ(test, perf_gate_join(paused, pair->target), 0);
+	perf_gate_values(paused, PERF_FORMAT_GATE_COUNT, 0, false, values);
+	KUNIT_EXPECT_EQ(test, values[0], 1);
+	perf_event_release_kernel(paused);
 }
 
 static void firing_in_motion_is_latched_while_the_target_is_off(struct kunit *test)
@@ -590,6 +747,33 @@ static void stopped_tracepoint_event_is_scheduled_in_running(struct kunit *test)
 	expect_to_run_again(test, &attr);
 }
 
+/* The hit found that no event had a filter, and one came before the hit was counted. */
+static void hit_that_found_no_filter_is_counted(struct kunit *test)
+{
+	struct perf_event_attr attr = {
+		.type	= PERF_TYPE_TRACEPOINT,
+		.size	= sizeof(attr),
+	};
+	int id = tracepoint_id("perf_gate", "open"), cpu = raw_smp_processor_id();
+	struct perf_event *event;
+
+	KUNIT_ASSERT_GT(test, id, 0);
+	attr.config = id;
+	KUNIT_ASSERT_EQ(test, set_cpus_allowed_ptr(current, cpumask_of(cpu)), 0);
+	event = perf_event_create_kernel_counter(&attr, cpu, NULL, NULL, NULL);
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, event);
+
+	preempt_disable();
+	/* Counting does not look into it. */
+	event->filter = ERR_PTR(-EINVAL);
+	perf_tp_count(this_cpu_ptr(event->tp_event->perf_events), 1, NULL, NULL);
+	event->filter = NULL;
+	preempt_enable();
+
+	KUNIT_EXPECT_EQ(test, local64_read(&event->count), 1);
+	perf_event_release_kernel(event);
+}
+
 static unsigned long watched;
 
 static void stopped_breakpoint_is_scheduled_in_running(struct kunit *test)
@@ -621,18 +805,6 @@ static bool key_goes_off(void)
 	return true;
 }
 
-static struct perf_event *paused_event(void)
-{
-	struct perf_event_attr attr = {
-		.type		= PERF_TYPE_SOFTWARE,
-		.size		= sizeof(attr),
-		.config		= PERF_COUNT_SW_DUMMY,
-		.start_paused	= 1,
-	};
-
-	return perf_event_create_kernel_counter(&attr, 0, NULL, NULL, NULL);
-}
-
 /* An event is freed with its last reference, the key is for those that are left. */
 static void key_is_off_again_after_the_last_gate(struct kunit *test)
 {
@@ -640,10 +812,10 @@ static void key_is_off_again_after_the_last_gate(struct kunit *test)
 
 	KUNIT_ASSERT_TRUE_MSG(test, key_goes_off(), "somebody else has gates, or has left one");
 
-	first = paused_event();
+	first = paused_event_on(0);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, first);
 	KUNIT_EXPECT_TRUE(test, static_key_enabled(&perf_gate_key.key));
-	last = paused_event();
+	last = paused_event_on(0);
 	if (!IS_ERR(last)) {
 		perf_event_release_kernel(first);
 		msleep(2000);
@@ -678,6 +850,9 @@ static struct kunit_case fire_cases[] = {
 	KUNIT_CASE(firing_while_events_are_in_motion_is_deferred),
 	KUNIT_CASE(firing_before_a_deferred_one_is_settled_moves_nothing),
 	KUNIT_CASE(firing_inside_of_the_tracing_of_another_one_counts),
+	KUNIT_CASE(firing_between_two_members_counts_for_both),
+	KUNIT_CASE(fork_corrects_the_guess_of_a_join),
+	KUNIT_CASE(join_forgets_openings_of_children_that_are_gone),
 	KUNIT_CASE(firing_in_motion_is_latched_while_the_target_is_off),
 	KUNIT_CASE(closed_trigger_does_not_fire),
 	KUNIT_CASE(disabled_trigger_does_not_fire),
@@ -713,6 +888,7 @@ static struct kunit_suite clock_suite = {
 static struct kunit_case core_cases[] = {
 	KUNIT_CASE(stopped_tracepoint_event_is_scheduled_in_running),
 	KUNIT_CASE(stopped_breakpoint_is_scheduled_in_running),
+	KUNIT_CASE(hit_that_found_no_filter_is_counted),
 	KUNIT_CASE_SLOW(key_is_off_again_after_the_last_gate),
 	{}
 };

@@ -38,6 +38,7 @@ static void sets_follow_in_order_whatever_their_creation(struct kunit *test)
 	struct pfm_set *set;
 	int i;
 
+	guard(mutex)(&ctx->mutex);
 	for (i = 0; i < ARRAY_SIZE(made); i++)
 		KUNIT_ASSERT_EQ(test, 0, make_set(ctx, made[i], 0, 0));
 	KUNIT_ASSERT_EQ(test, 0, pfm_sets_resolve(ctx));
@@ -52,6 +53,7 @@ static void explicit_successor_is_followed(struct kunit *test)
 	const u32 flags = PFM_SETFL_OVFL_SWITCH | PFM_SETFL_EXPL_NEXT;
 	struct pfm_context *ctx = test->priv;
 
+	guard(mutex)(&ctx->mutex);
 	KUNIT_ASSERT_EQ(test, 0, make_set(ctx, 0, flags, 9));
 	KUNIT_EXPECT_EQ(test, -EINVAL, pfm_sets_resolve(ctx));
 	KUNIT_ASSERT_EQ(test, 0, make_set(ctx, 5, 0, 0));
@@ -67,6 +69,7 @@ static void deleted_set_is_not_active(struct kunit *test)
 	struct pfarg_setdesc desc = { .set_id = 5 };
 	struct pfm_context *ctx = test->priv;
 
+	guard(mutex)(&ctx->mutex);
 	KUNIT_ASSERT_EQ(test, 0, make_set(ctx, 5, 0, 0));
 	ctx->active = pfm_set_find(ctx, 5);
 	KUNIT_EXPECT_EQ(test, 0, pfm_sets_delete(ctx, &desc, 1));
@@ -206,6 +209,7 @@ static void register_is_found_by_its_number_alone(struct kunit *test)
 	struct pfm_set *set = pfm_set_find(ctx, 0);
 	unsigned int num;
 
+	guard(mutex)(&ctx->mutex);
 	KUNIT_ASSERT_EQ(test, 0, pfm_pmds_write(ctx, &pmd, 1));
 	for (num = 0; num <= U16_MAX; num++) {
 		struct pfm_reg *reg = pfm_reg_find(set, num);
@@ -223,6 +227,7 @@ static void each_object_of_a_context_is_charged(struct kunit *test)
 	struct pfm_context *ctx = test->priv;
 	size_t mem = ctx->mem;
 
+	guard(mutex)(&ctx->mutex);
 	KUNIT_EXPECT_LT(test, sizeof(*ctx), mem);
 	KUNIT_ASSERT_EQ(test, 0, make_set(ctx, 5, 0, 0));
 	KUNIT_EXPECT_EQ(test, mem + SZ_2K, ctx->mem);
@@ -262,9 +267,40 @@ static void x86_levels_come_from_the_value(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0x10001c2ULL, attr.config);
 	KUNIT_EXPECT_TRUE(test, attr.exclude_user);
 	KUNIT_EXPECT_FALSE(test, attr.exclude_kernel);
-	KUNIT_EXPECT_EQ(test, -EINVAL, map->check(0, 0x5000c2, 0));
-	KUNIT_EXPECT_EQ(test, 0x500000ULL, map->pmc_dfl(0));
-	KUNIT_EXPECT_EQ(test, 0x500000ULL, map->pmc_rsvd(0) & 0xd00000);
+	KUNIT_EXPECT_EQ(test, 0x100000ULL, map->pmc_dfl(0));
+	KUNIT_EXPECT_EQ(test, 0x100000ULL, map->pmc_rsvd(0) & 0xd00000);
+}
+
+static void x86_counter_is_off_without_a_level_or_enable(struct kunit *test)
+{
+	/* With both; without INT, which is perf's; off in three ways */
+	static const struct {
+		u64 value;
+		int ret;
+	} wrote[] = {
+		{ 0x5100c0, 0 }, { 0x4100c0, 0 }, { 0x1100c0, -ENOENT },
+		{ 0x5000c0, -ENOENT }, { 0, -ENOENT },
+	};
+	const struct pfm_pmu_map *map = pfm_arch_map();
+	struct perf_event_attr attr = { };
+	struct pfm_pmc_val *pmcs;
+	int i;
+
+	if (!map)
+		kunit_skip(test, "no PMU of the CPU");
+	pmcs = kunit_kcalloc(test, PFM_MAX_PMCS, sizeof(*pmcs), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, pmcs);
+	for (i = 0; i < ARRAY_SIZE(wrote); i++) {
+		pmcs[0] = (struct pfm_pmc_val) { .value = wrote[i].value, .used = true };
+		KUNIT_EXPECT_EQ(test, 0, map->check(0, wrote[i].value, 0));
+		KUNIT_EXPECT_EQ(test, wrote[i].ret, map->to_attr(0, pmcs, &attr));
+	}
+	/* The PMI bits of some counters, of all, of none */
+	KUNIT_EXPECT_EQ(test, 0, map->check(16, 0x0b0, 0));
+	KUNIT_EXPECT_EQ(test, 0, map->check(16, 0xbbb, 0));
+	KUNIT_EXPECT_EQ(test, 0, map->check(16, 0x030, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL, map->check(16, 0x004, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL, map->check(0, 0x5100c0 | BIT_ULL(50), 0));
 }
 #endif
 
@@ -283,6 +319,7 @@ static struct kunit_case perfmon_cases[] = {
 	KUNIT_CASE(each_object_of_a_context_is_charged),
 #ifdef CONFIG_X86
 	KUNIT_CASE(x86_levels_come_from_the_value),
+	KUNIT_CASE(x86_counter_is_off_without_a_level_or_enable),
 #endif
 	{}
 };

@@ -84,7 +84,7 @@ static void ring_test_exit(struct kunit *test)
 	kvfree(ring);
 }
 
-/* A buffer of @nr_pages that nobody reads so far. */
+/* Make a buffer of @nr_pages that is not read so far. */
 static struct ring_test *ring_make(struct kunit *test, int nr_pages, long watermark,
 				   int flags)
 {
@@ -114,7 +114,7 @@ static void ring_set_tail(struct ring_test *ring, u64 tail)
 	WRITE_ONCE(ring->rb->user_page->data_tail, tail);
 }
 
-/* As if @at bytes had been written and read. */
+/* Set up the buffer as if @at bytes had been written and read. */
 static void ring_start_at(struct ring_test *ring, unsigned long at)
 {
 	local_set(&ring->rb->head, at);
@@ -156,7 +156,7 @@ static int ring_write(struct ring_test *ring, const void *record, unsigned int s
 	return 0;
 }
 
-/* Words that tell where they belong. */
+/* Words that encode their position. */
 static void ring_fill_size(struct ring_test *ring, u64 seed, unsigned int size)
 {
 	u64 *words = (u64 *)ring->record;
@@ -655,9 +655,9 @@ static void nested_writers_lose_and_tear_nothing(struct kunit *test)
 }
 
 /*
- * Pages in a row in place of the buffer's own, and a page on each side of them that
- * nobody is to write to. A copy that goes too far would else land in the page of
- * somebody, where KASAN sees nothing wrong.
+ * Contiguous pages in place of the buffer's own, and a guard page on each side.
+ * Otherwise a copy that goes too far could land in a page of another user, where KASAN
+ * finds nothing wrong.
  */
 static char *fence_put(struct kunit *test, struct ring_test *ring, void **old)
 {
@@ -673,7 +673,7 @@ static char *fence_put(struct kunit *test, struct ring_test *ring, void **old)
 	return fence;
 }
 
-/* Whether both of them are what they were. */
+/* Return whether both guard pages are unchanged. */
 static bool fence_take(struct ring_test *ring, char *fence, void **old)
 {
 	unsigned int i, nr = data_page_nr(ring->rb);
@@ -835,7 +835,10 @@ static void first_loss_wakes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 1);
 	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, 64), -ENOSPC);
 	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 1);
-	/* Told, which also is beyond the watermark, and then lost again. */
+	/*
+	 * The loss is recorded, which crosses the watermark, and then a record is lost
+	 * again.
+	 */
 	ring_set_tail(ring, ring_head(ring));
 	KUNIT_ASSERT_EQ(test, ring_write(ring, ring->record, 64), 0);
 	before = ring_wakeups(ring);
@@ -861,7 +864,7 @@ static void nested_first_loss_wakes_with_the_outermost(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 1);
 }
 
-/* As for those that interrupt it, whose records may be in front of its own. */
+/* The same holds for writers that interrupt it, whose records may precede its own. */
 static void wakeup_beyond_the_head_stays_where_it_is(struct kunit *test)
 {
 	struct ring_test *ring = ring_make(test, 4, 256, RING_BUFFER_WRITABLE);
@@ -875,7 +878,7 @@ static void wakeup_beyond_the_head_stays_where_it_is(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, local_read(&ring->rb->wakeup), 1280);
 }
 
-/* Else nobody would wake for what is lost when it is full in the end. */
+/* Otherwise no wakeup would follow when the full buffer loses records in the end. */
 static void first_loss_wakes_while_paused(struct kunit *test)
 {
 	struct ring_test *ring = ring_make(test, 1, PAGE_SIZE - 1, RING_BUFFER_WRITABLE);
@@ -890,7 +893,7 @@ static void first_loss_wakes_while_paused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 1);
 	KUNIT_EXPECT_EQ(test, local_read(&ring->rb->lost), 3);
 
-	/* One that overwrites is paused by its reader, who is there. */
+	/* A reader pauses an overwritten buffer itself, so it needs no wakeup. */
 	ring = ring_make(test, 1, 0, 0);
 	rb_toggle_paused(ring->rb, true);
 	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, 64), -ENOSPC);

@@ -3,8 +3,8 @@
  * KUnit tests of buffers that are read by splice(2): which pages leave, which stay, and
  * that the bytes are the right ones at every place where reader and writer can meet.
  *
- * Each word of a record holds its own position in the stream, whatever it is of. So a
- * byte that is not where it belongs is seen in the pipe.
+ * Each word of a record holds its own position in the stream, so the pipe shows every
+ * byte that is in the wrong place.
  */
 
 #include <kunit/test.h>
@@ -31,7 +31,7 @@ struct splice_test {
 	struct perf_buffer	*rb;
 	struct pipe_inode_info	*pipe;
 	struct perf_sample_data	data;
-	/* What the next word of the writer is, and of the reader. */
+	/* Next word of the writer, and of the reader. */
 	u64			written;
 	u64			read;
 	u64			words[2 * PAGE_SIZE / WORD];
@@ -126,7 +126,7 @@ static int splice_test_init(struct kunit *test)
 	return 0;
 }
 
-/* As if @at bytes had been written and read. */
+/* Set up the buffer as if @at bytes had been written and read. */
 static void start_at(struct splice_test *splice, unsigned long at)
 {
 	struct perf_buffer *rb = splice->rb;
@@ -168,7 +168,7 @@ static int write_record(struct splice_test *splice, unsigned int size)
 	return 0;
 }
 
-/* Whole words as long as there is room; the bytes. */
+/* Write whole words while there is room. Return the bytes written. */
 static unsigned long write_all(struct splice_test *splice, unsigned int size)
 {
 	unsigned long bytes = 0;
@@ -201,7 +201,7 @@ static struct pipe_buffer *first_buf(struct splice_test *splice)
 	return &pipe->bufs[pipe->tail & (pipe->ring_size - 1)];
 }
 
-/* Whether the bytes go on where the last ones have ended. */
+/* Check that the bytes continue where the last ones ended. */
 static bool goes_on(struct splice_test *splice, const char *bytes, unsigned int len)
 {
 	unsigned int i;
@@ -232,7 +232,7 @@ static bool empty_pipe(struct splice_test *splice)
 	return good;
 }
 
-/* What is in the pipe, which may be in pieces; @max bytes of it. */
+/* Read up to @max bytes from the pipe, possibly in pieces. */
 static void copy_pipe(struct splice_test *splice, char *to, unsigned int max)
 {
 	struct pipe_inode_info *pipe = splice->pipe;
@@ -248,7 +248,7 @@ static void copy_pipe(struct splice_test *splice, char *to, unsigned int max)
 	}
 }
 
-/* All there is, at most @len bytes at once. */
+/* Splice everything, at most @len bytes at once. */
 static bool drain(struct splice_test *splice, size_t len)
 {
 	bool good = true;
@@ -379,7 +379,7 @@ static void room_is_what_was_taken(struct kunit *test)
 
 	KUNIT_EXPECT_EQ(test, write_all(splice, WORD), NR_PAGES * PAGE_SIZE - WORD);
 	KUNIT_EXPECT_EQ(test, write_record(splice, WORD), -ENOSPC);
-	/* What a user writes to his page makes no room. */
+	/* A tail that a program writes to the user page makes no room. */
 	splice->rb->user_page->data_tail = PAGE_SIZE;
 	KUNIT_EXPECT_EQ(test, write_record(splice, WORD), -ENOSPC);
 	splice->rb->user_page->data_head = 0;
@@ -407,7 +407,9 @@ static void record_that_is_not_finished_stays(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, empty_pipe(splice));
 	KUNIT_EXPECT_TRUE(test, all_read(splice));
 
-	/* One on another CPU, that has its room and no more so far. */
+	/*
+	 * A writer on another CPU, which has reserved room and written nothing so far.
+	 */
 	local_add(PAGE_SIZE, &splice->rb->head);
 	KUNIT_EXPECT_EQ(test, take(splice, SIZE_MAX), 0);
 }
@@ -605,7 +607,7 @@ static void end_waits_for_the_last_writer(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, perf_splice_at_end(rb));
 }
 
-/* One that comes after the end begins anew, and one that is dead does not. */
+/* A live event that attaches after the end reopens the buffer; a dead one does not. */
 static void event_that_comes_ends_the_end(struct kunit *test)
 {
 	struct splice_test *splice = test->priv;
@@ -671,7 +673,9 @@ static void only_the_last_event_that_leaves_wakes(struct kunit *test)
 	event_ends(splice);
 	KUNIT_EXPECT_EQ(test, nr_wakeups, 1);
 	remove_wait_queue(&splice->event.waitq, &entry);
-	/* Their memory goes, and readers of RCU may still have it. */
+	/*
+	 * Free their memory after a grace period, because RCU readers may still use it.
+	 */
 	synchronize_rcu();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of the perf user page: what is in it, when it is written, and what
- * somebody finds there who reads while it is being written.
+ * KUnit tests of the perf user page: its contents, when it is written, and what a
+ * program finds that reads it during an update.
  *
  * The event is made by hand, with a PMU that has nothing but a place to say on
  * which counter it is. The kernel asks there in the middle of each update, so that
@@ -33,7 +33,7 @@ struct user_page_test {
 	struct pmu			pmu;
 	struct perf_buffer		*rb;
 	struct perf_event_mmap_page	*page;
-	/* Called once, in the middle of the next update. */
+	/* Hook that is called once, in the middle of the next update. */
 	void				(*interrupt)(struct user_page_test *up);
 	/* What the last update found: the lock in the page, and its CPU. */
 	u32				lock_inside;
@@ -52,7 +52,7 @@ static int test_event_idx(struct perf_event *event)
 		up->interrupt = NULL;
 		interrupt(up);
 	}
-	/* The interrupted one knows nothing of a change. */
+	/* The interrupted update must not see a change. */
 	return idx;
 }
 
@@ -117,7 +117,7 @@ static void update(struct user_page_test *up)
 	local_irq_restore(flags);
 }
 
-/* As a driver does that is called in an NMI. */
+/* Act as a driver that is called in an NMI. */
 static void update_in_nmi(struct user_page_test *up)
 {
 	unsigned long flags;
@@ -142,7 +142,9 @@ static void move_times(struct user_page_test *up, u32 round)
 	up->ctx.timestamp = 1000ULL * round;
 }
 
-/* Of what move_counter() and move_times() have set, and a reader has copied. */
+/*
+ * Number of values that move_counter() and move_times() set, and that a reader copied.
+ */
 struct page_copy {
 	u32	lock;
 	u32	index;
@@ -183,7 +185,7 @@ static u64 word_at(struct user_page_test *up, unsigned int offset, unsigned int 
 	return size == 8 ? *(u64 *)at : size == 4 ? *(u32 *)at : *(u16 *)at;
 }
 
-/* Programs that are there have these places built in. */
+/* Existing programs have these offsets built in. */
 static void fields_are_where_programs_look(struct kunit *test)
 {
 	struct user_page_test *up = test->priv;
@@ -260,7 +262,7 @@ static void limits_row_name(const struct limits_row *row, char *desc)
 
 KUNIT_ARRAY_PARAM(limits, limits_rows, limits_row_name);
 
-/* Whatever the architecture would give: ask it, and take away what cannot be. */
+/* Ask the architecture for its capabilities, and drop the impossible ones. */
 static void page_promises_only_what_its_event_keeps(struct kunit *test)
 {
 	const struct limits_row *row = test->param_value;
@@ -285,7 +287,7 @@ static void page_promises_only_what_its_event_keeps(struct kunit *test)
 #endif
 	event->hw.flags = PERF_EVENT_FLAG_USER_READ_CNT;
 	arch_perf_update_userpage(event, up->page, 0);
-	/* A kernel that gives neither would hide what the limits are for. */
+	/* Without either capability the test could not see the limits. */
 	up->page->cap_user_rdpmc = 1;
 	up->page->cap_user_time = 1;
 	*arch = *up->page;
@@ -393,7 +395,7 @@ static void width_row_name(const struct width_row *row, char *desc)
 
 KUNIT_ARRAY_PARAM(width, width_rows, width_row_name);
 
-/* In an NMI, which leaves alone what the architecture says of the width. */
+/* Update in an NMI, which does not change the width that the architecture has set. */
 static void counter_is_taken_as_wide_as_readers_take_it(struct kunit *test)
 {
 	const struct width_row *row = test->param_value;
@@ -441,7 +443,7 @@ static int bring_context_up_to_date(void *data)
 	return 0;
 }
 
-/* What reads an event that waits does so, on any CPU. */
+/* A read of an event that waits does so, on any CPU. */
 static void time_is_never_made_of_two_halves(struct kunit *test)
 {
 	struct user_page_test *up = test->priv;
@@ -599,7 +601,7 @@ static void redirected_event_leaves_the_page_alone(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, times_are(&copy, 2));
 }
 
-/* What comes in is __perf_event_disable(), before the times are up to date. */
+/* __perf_event_disable() interrupts here, before the times are up to date. */
 static void page_waits_until_the_event_is_off(struct kunit *test)
 {
 	struct user_page_test *up = test->priv;
@@ -709,7 +711,7 @@ static void lock_goes_on_beyond_its_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, up->page->lock, 0);
 }
 
-/* The page is the program's, which may write anything to it. */
+/* The page is memory of the program, which may write any value to it. */
 static void update_ends_whatever_the_program_writes(struct kunit *test)
 {
 	struct user_page_test *up = test->priv;

@@ -22,13 +22,24 @@
 #include "evlist.h"
 #include "evsel.h"
 #include "gate.h"
+#include "gate-elf.h"
 #include "pmu.h"
 #include "pmus.h"
-#include "probe-event.h"
 #include "target.h"
 
-static struct evsel *new_probe(const char *pmu_name, const char *name, bool at_return,
-			       const char *where, u64 offset, u64 ref_ctr_offset)
+/**
+ * gate__new_probe - Make an event of an entry or a return
+ * @pmu_name:		"uprobe" or "kprobe"
+ * @name:		What it is called in messages
+ * @at_return:		It is the return from the function that begins there
+ * @where:		The path of the file, or the kernel's function; not copied
+ * @offset:		Where in it
+ * @ref_ctr_offset:	The semaphore of a marker, or 0
+ *
+ * Return: the event, or NULL after a message.
+ */
+struct evsel *gate__new_probe(const char *pmu_name, const char *name, bool at_return,
+			      const char *where, u64 offset, u64 ref_ctr_offset)
 {
 	struct perf_pmu *pmu = perf_pmus__find(pmu_name);
 	struct perf_event_attr attr = {
@@ -51,33 +62,24 @@ static struct evsel *new_probe(const char *pmu_name, const char *name, bool at_r
 	return evsel;
 }
 
-/* Entry and return of what is at @offset of the file @where, or of the kernel's function @where. */
-static int gate__set_probes(struct gates *gates, struct gate *gate, const char *pmu_name,
-			    const char *name, const char *where, u64 offset, u64 ref_ctr_offset)
+/* Let a probe at @offset of @path move the gate: at the entry, a return, or by uretprobe. */
+static int gate__add_probe(struct gates *gates, struct gate *gate, const char *name,
+			   const char *path, u64 offset, bool is_starter, bool at_return)
 {
-	struct gate_trigger **triggers[] = { &gate->on, &gate->off };
-	char *path = strdup(where);
-	unsigned int i;
+	struct gate_trigger *trigger;
+	char *copy = strdup(path);
+	struct evsel *evsel;
 
-	if (!path)
+	if (!copy)
 		return -ENOMEM;
-
-	for (i = 0; i < ARRAY_SIZE(triggers); i++) {
-		struct evsel *evsel = new_probe(pmu_name, name, i, path, offset, ref_ctr_offset);
-
-		if (evsel)
-			*triggers[i] = gates__add_trigger(gates, evsel->name ?: name, evsel, NULL);
-		if (!*triggers[i]) {
-			if (!i)
-				free(path);
-			return -EINVAL;
-		}
-		/* The other points to it as well, and goes at the same time. */
-		if (!i)
-			gate->on->path = path;
+	evsel = gate__new_probe("uprobe", name, at_return, copy, offset, 0);
+	trigger = evsel ? gates__add_trigger(gates, evsel->name ?: name, evsel, NULL) : NULL;
+	if (!trigger) {
+		free(copy);
+		return -EINVAL;
 	}
-	gate->nest = true;
-	return 0;
+	trigger->path = copy;
+	return is_starter ? gate__add_starter(gate, trigger) : gate__add_stopper(gate, trigger);
 }
 
 /* The file that execvp() would take. */
@@ -104,45 +106,171 @@ static char *find_program(const char *name)
 }
 
 #ifdef HAVE_LIBELF_SUPPORT
+/* The two events of one copy of the function. */
+static int gate__add_function(struct gates *gates, struct gate *gate, const char *path,
+			      const struct gate_function *function, bool by_return_address)
+{
+	char name[128];
+	int err, i;
+
+	err = gate__add_probe(gates, gate, function->name, path, function->offset,
+			      /*is_starter=*/true, /*at_return=*/false);
+	if (err)
+		return err;
+	if (by_return_address)
+		return gate__add_probe(gates, gate, function->name, path, function->offset,
+				       /*is_starter=*/false, /*at_return=*/true);
+	for (i = 0; i < function->nr_returns && !err; i++) {
+		snprintf(name, sizeof(name), "%s+%#" PRIx64, function->name,
+			 function->returns[i] - function->offset);
+		err = gate__add_probe(gates, gate, name, path, function->returns[i],
+				      /*is_starter=*/false, /*at_return=*/false);
+	}
+	return err;
+}
+
+/* Functions of one name that are not copies of one function. */
+static bool are_different(const struct gate_function *list, int nr)
+{
+	int i;
+
+	for (i = 1; i < nr; i++) {
+		size_t a = strcspn(list[0].symbol, ".@"), b = strcspn(list[i].symbol, ".@");
+
+		if (a != b || strncmp(list[0].symbol, list[i].symbol, a))
+			return true;
+		/* Neither has a suffix: static functions of two files. */
+		if (!list[0].symbol[a] && !list[i].symbol[b])
+			return true;
+	}
+	return false;
+}
+
+static void tell_ambiguous(const char *function, const char *path,
+			   const struct gate_function *list, int nr)
+{
+	int i;
+
+	pr_err("--inside: %s is at %d places of %s:\n", function, nr, path);
+	for (i = 0; i < nr; i++)
+		pr_err("  %#" PRIx64 " %s\n", list[i].start, list[i].name);
+	pr_err("Name one of them, a function of C++ with its arguments, a static function of C with its\n"
+	       "file: '%s@file.c'.\n", function);
+}
+
+static void tell_not_found(struct gate_elf *ge, const char *function, const char *path)
+{
+	char *near;
+
+	if (!gate_elf__has_symbols(ge)) {
+		pr_err("--inside: %s has no symbols: it is stripped. Take one that is not, or set probes by\n"
+		       "address, perf probe -x %s in=0x..., for --gate-on and --gate-off.\n", path, path);
+		return;
+	}
+	pr_err("--inside: no function %s in %s. If it is one of a library, say so: LIBRARY:%s\n",
+	       function, path, function);
+	near = gate_elf__near(ge, function);
+	if (near)
+		pr_err("Did you mean %s?\n", near);
+	else
+		pr_err("If the compiler has inlined it, no function of this name is left: name its caller.\n");
+	free(near);
+}
+
+/* Uretprobes are dangerous to programs that look at their stack. */
+static void warn_return_address(struct gate_elf *ge, const struct gate_function *function,
+				const char *path)
+{
+	if (gate_elf__has_section(ge, ".gcc_except_table") ||
+	    gate_elf__has_section(ge, ".rustc"))
+		pr_warning("Note: the code of %s does not tell where it returns, so a uretprobe replaces its return\n"
+			   "address: an exception or panic that leaves it ends %s.\n", function->name, path);
+}
+
+/* Goroutines go from one thread to another, inside of functions, too. */
+static int check_go(struct gate_elf *ge, const char *function, const char *path)
+{
+	if (!gate_elf__has_section(ge, ".gopclntab"))
+		return 0;
+	pr_err("--inside: %s is a program of Go, whose goroutines leave their thread inside of functions: a\n"
+	       "window would be one of another goroutine. Take --inside syscalls:NAME, or set two probes at\n"
+	       "a stretch that does not wait, perf probe -x %s %s:LINE, for --gate-on and --gate-off.\n",
+	       path, path, function);
+	return -EINVAL;
+}
+
+static int gate__set_functions(struct gates *gates, struct gate *gate, struct gate_elf *ge,
+			       const char *path, struct gate_function *list, int nr)
+{
+	int err, i;
+
+	for (i = 0; i < nr; i++) {
+		if (gate_elf__find_returns(ge, &list[i]))
+			gate->by_return_address = true;
+	}
+	for (i = 0; i < nr; i++) {
+		if (list[i].is_first) {
+			pr_err("--inside: the kernel begins the program with %s, which never returns. Take main.\n",
+			       list[i].name);
+			return -EINVAL;
+		}
+		if (gate->by_return_address) {
+			warn_return_address(ge, &list[i], path);
+		} else if (!list[i].nr_returns) {
+			pr_err("--inside: %s never returns, so nothing ends a window. Set a probe there, perf probe -x %s %s,\n"
+			       "and count from it on with --gate-on.\n", list[i].name, path, list[i].name);
+			return -EINVAL;
+		}
+		err = gate__add_function(gates, gate, path, &list[i], gate->by_return_address);
+		if (err == -ENOSPC)
+			pr_err("--inside: the compiler has made more copies of %s than a gate has room for\n",
+			       list[i].name);
+		if (err)
+			return err;
+	}
+	gate->nest = true;
+	return 0;
+}
+
+static bool is_name(const char *function)
+{
+	/* Names of C++ have anything in them, operator+ too. */
+	return *function && *function != '+' && *function != '@' &&
+	       (strstr(function, "::") || strchr(function, '(') ||
+		!strpbrk(function, "+%;=* \t"));
+}
+
 static int gate__set_function(struct gates *gates, struct gate *gate, const char *path,
 			      const char *function)
 {
-	struct perf_probe_event pev = { .uprobes = true };
-	int err = -EINVAL, i;
+	struct gate_function *list = NULL;
+	struct gate_elf *ge;
+	int err = -EINVAL, nr;
 
-	if (init_probe_symbol_maps(/*user_only=*/true) < 0)
-		return -EINVAL;
-	/* More than one is too many, but all are shown. */
-	if (!probe_conf.max_probes)
-		probe_conf.max_probes = 128;
-
-	pev.target = strdup(path);
-	if (!pev.target || parse_perf_probe_command(function, &pev) < 0)
-		goto out;
-	if (!pev.point.function || pev.point.offset || pev.point.line || pev.point.retprobe ||
-	    pev.point.lazy_line || pev.nargs) {
+	if (!is_name(function)) {
 		pr_err("--inside: %s is not the name of a function\n", function);
-		goto out;
+		return -EINVAL;
 	}
-	if (convert_perf_probe_events(&pev, 1) < 0 || pev.ntevs < 1) {
-		pr_err("--inside: no function %s in %s. If it is one of a library, say so: LIBRARY:%s\n",
-		       function, path, function);
-		goto out;
+	ge = gate_elf__new(path);
+	if (!ge) {
+		pr_err("--inside: %s is not a program. If it is a script, name its interpreter:\n"
+		       "--inside INTERPRETER:%s\n", path, function);
+		return -EINVAL;
 	}
-	if (pev.ntevs > 1) {
-		pr_err("--inside: %s is at %d places of %s:\n", function, pev.ntevs, path);
-		for (i = 0; i < pev.ntevs; i++)
-			pr_err("  %#" PRIx64 "\n", (u64)pev.tevs[i].point.address);
-		pr_err("Make one event of them:\n"
-		       "  perf probe -x %s in=%s; perf probe -x %s out=%s%%return\n"
-		       "and give these two to --gate-on and --gate-off.\n",
-		       path, function, path, function);
-		goto out;
+	nr = gate_elf__find(ge, function, &list);
+	if (nr < 0) {
+		err = nr;
+	} else if (!nr) {
+		tell_not_found(ge, function, path);
+	} else if (are_different(list, nr)) {
+		tell_ambiguous(function, path, list, nr);
+	} else if (!check_go(ge, function, path)) {
+		gate->function = strdup(function);
+		err = gate->function ?
+		      gate__set_functions(gates, gate, ge, path, list, nr) : -ENOMEM;
 	}
-	err = gate__set_probes(gates, gate, "uprobe", function, path, pev.tevs[0].point.address,
-			       pev.tevs[0].point.ref_ctr_offset);
-out:
-	cleanup_perf_probe_events(&pev, 1);
+	gate_functions__free(list, max(nr, 0));
+	gate_elf__delete(ge);
 	return err;
 }
 #else
@@ -156,19 +284,23 @@ static int gate__set_function(struct gates *gates __maybe_unused, struct gate *g
 
 static int gate__set_syscall(struct evlist *evlist, struct gate *gate, const char *syscall)
 {
-	struct gate_trigger **triggers[] = { &gate->on, &gate->off };
 	static const char * const ends[] = { "enter", "exit" };
+	struct gate_trigger *trigger;
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(triggers); i++) {
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
 		char *name;
 
 		if (asprintf(&name, "syscalls:sys_%s_%s", ends[i], syscall) < 0)
 			return -ENOMEM;
-		*triggers[i] = evlist__gate_trigger(evlist, name, "--inside");
+		trigger = evlist__gate_trigger(evlist, name, "--inside");
 		free(name);
-		if (!*triggers[i])
+		if (!trigger)
 			return -EINVAL;
+		if (i)
+			gate__add_stopper(gate, trigger);
+		else
+			gate__add_starter(gate, trigger);
 	}
 	return 0;
 }
@@ -200,9 +332,10 @@ static char *find_file(const char *inside, const char *colon, struct target *tar
 		if (!path)
 			pr_err("--inside: no program %s\n", program);
 	} else if (target->pid && !strchr(target->pid, ',')) {
+		/* Itself, since the process may see other files than perf does. */
 		if (asprintf(&name, "/proc/%s/exe", target->pid) < 0)
 			return NULL;
-		path = realpath(name, NULL);
+		path = access(name, R_OK) ? NULL : strdup(name);
 		if (!path)
 			pr_err("--inside: cannot tell the program of process %s: %m\n", target->pid);
 	} else {
@@ -237,7 +370,7 @@ int gate__set_inside(struct evlist *evlist, struct gate *gate, const char *insid
 	if (strstarts(inside, "syscalls:"))
 		return gate__set_syscall(evlist, gate, colon + 1);
 	if (strstarts(inside, "kernel:"))
-		return gate__set_probes(evlist->gates, gate, "kprobe", inside, colon + 1, 0, 0);
+		return gate__set_kernel_function(evlist->gates, gate, inside, colon + 1);
 
 	path = find_file(inside, colon, target, program);
 	if (!path)

@@ -206,8 +206,8 @@ void evlist__warn_no_window(struct evlist *evlist)
 		return;
 
 	list_for_each_entry(gate, &evlist->gates->gates, node) {
-		if (gate->on && gate->reference && !gate->was_open)
+		if (gate->nr_on && gate->reference && !gate->was_open)
 			pr_warning("No window was opened: %s was not reached while events were enabled.\n",
-				   gate->on->name);
+				   gate->on[0]->name);
 	}
 }

@@ -194,6 +194,36 @@ struct gate *gates__new_gate(struct gates *gates)
 	return gate;
 }
 
+/**
+ * gate__add_starter - Let a trigger open a gate
+ * @gate:	The gate
+ * @trigger:	The trigger
+ *
+ * Return: 0, or -ENOSPC if the gate has as many as the kernel allows.
+ */
+int gate__add_starter(struct gate *gate, struct gate_trigger *trigger)
+{
+	if (gate->nr_on == GATE_MAX_TRIGGERS)
+		return -ENOSPC;
+	gate->on[gate->nr_on++] = trigger;
+	return 0;
+}
+
+/**
+ * gate__add_stopper - Let a trigger close a gate
+ * @gate:	The gate
+ * @trigger:	The trigger
+ *
+ * Return: 0, or -ENOSPC if the gate has as many as the kernel allows.
+ */
+int gate__add_stopper(struct gate *gate, struct gate_trigger *trigger)
+{
+	if (gate->nr_off == GATE_MAX_TRIGGERS)
+		return -ENOSPC;
+	gate->off[gate->nr_off++] = trigger;
+	return 0;
+}
+
 /* The gate of two events, either of which may be missing. */
 static struct gate *evlist__gate(struct evlist *evlist, const char *on, const char *off, bool nest,
 				 const char *on_what, const char *off_what)
@@ -215,15 +245,18 @@ static struct gate *evlist__gate(struct evlist *evlist, const char *on, const ch
 	}
 
 	list_for_each_entry(gate, &gates->gates, node) {
-		if (gate->on == starter && gate->off == stopper && gate->nest == nest)
+		if (gate->on[0] == starter && gate->off[0] == stopper &&
+		    gate->nr_on <= 1 && gate->nr_off <= 1 && gate->nest == nest)
 			return gate;
 	}
 
 	gate = gates__new_gate(gates);
 	if (!gate)
 		return NULL;
-	gate->on = starter;
-	gate->off = stopper;
+	if (starter)
+		gate__add_starter(gate, starter);
+	if (stopper)
+		gate__add_stopper(gate, stopper);
 	gate->nest = nest;
 	if (!off)
 		ret = asprintf(&gate->where, "from %s on", on);
@@ -283,7 +316,7 @@ static int evsel__setup_gate(struct evsel *evsel, struct gate *all)
 	}
 
 	evsel->gate = gate;
-	evsel->core.attr.start_paused = gate && gate->on;
+	evsel->core.attr.start_paused = gate && gate->nr_on;
 	evsel->core.attr.gate_nest = gate && (gate->nest || nests);
 	return 0;
 }
@@ -381,8 +414,9 @@ static void trigger__open_strerror(struct gate_trigger *trigger, struct evsel *e
 	char msg[BUFSIZ];
 
 	if ((err == EACCES || err == EPERM) && is_probe(evsel)) {
-		pr_err("%s: probes are for root and those with CAP_PERFMON. Root could also set two with\n"
-		       "perf probe, for --gate-on and --gate-off.\n", trigger->name);
+		pr_err("%s: probes of programs are for root and those with CAP_SYS_ADMIN, those of the kernel\n"
+		       "also for CAP_PERFMON. Without: system calls, where tracefs is readable, software events\n"
+		       "and breakpoints, see --gate-on and --gate-off in 'man perf-gate'.\n", trigger->name);
 		return;
 	}
 	if (err == ENODEV && evsel->core.attr.type == PERF_TYPE_BREAKPOINT) {
@@ -429,7 +463,7 @@ static struct gate_instance *trigger__open(struct gates *gates, struct gate_trig
 	attr->remove_on_exec = evsel->core.attr.remove_on_exec;
 	attr->disabled = 1;
 	attr->enable_on_exec = target__enable_on_exec(target);
-	attr->start_paused = own && own->on;
+	attr->start_paused = own && own->nr_on;
 	attr->gate_nest = own && own->nest;
 
 	while (evsel__open(instance->evsel, instance->evsel->core.cpus,
@@ -526,23 +560,41 @@ static int gate__strerror(struct gate_trigger *trigger, struct evsel *evsel,
 	return err;
 }
 
+static int gates__link_all(struct gates *gates, struct gate_trigger **triggers, int nr,
+			   unsigned long ioc, struct evsel *evsel, struct target *target)
+{
+	int i, err;
+
+	for (i = 0; i < nr; i++) {
+		err = trigger__link(gates, triggers[i], ioc, evsel, target);
+		if (err)
+			return gates->may_retry && err == -EINVAL ? -EAGAIN :
+			       gate__strerror(triggers[i], evsel, target, err);
+	}
+	return 0;
+}
+
 static int gates__link(struct gates *gates, struct gate *gate, struct evsel *evsel,
 		       struct target *target)
 {
-	int err = 0;
+	int err = gates__link_all(gates, gate->on, gate->nr_on, PERF_EVENT_IOC_SET_STARTER,
+				  evsel, target);
 
-	if (gate->on)
-		err = trigger__link(gates, gate->on, PERF_EVENT_IOC_SET_STARTER, evsel, target);
-	if (err)
-		return gates->may_retry && err == -EINVAL ? -EAGAIN :
-		       gate__strerror(gate->on, evsel, target, err);
+	return err ?: gates__link_all(gates, gate->off, gate->nr_off,
+				      PERF_EVENT_IOC_SET_STOPPER, evsel, target);
+}
 
-	if (gate->off)
-		err = trigger__link(gates, gate->off, PERF_EVENT_IOC_SET_STOPPER, evsel, target);
-	if (err)
-		return gates->may_retry && err == -EINVAL ? -EAGAIN :
-		       gate__strerror(gate->off, evsel, target, err);
-	return 0;
+/**
+ * gate_trigger__first - The event that was opened first for a trigger
+ * @trigger:	The trigger
+ *
+ * Return: the event, or NULL if the trigger is not open.
+ */
+struct evsel *gate_trigger__first(struct gate_trigger *trigger)
+{
+	if (list_empty(&trigger->instances))
+		return NULL;
+	return list_first_entry(&trigger->instances, struct gate_instance, node)->evsel;
 }
 
 /* Software events never take turns. */
@@ -628,17 +680,16 @@ void evlist__enable_gates(struct evlist *evlist)
 }
 
 /**
- * evlist__disable_gates - Let gates stay as they are
- * @evlist:	Whose events are disabled
- * @stoppers:	Disable what closes gates, or else what opens them
+ * evlist__disable_gates - Let no window begin
+ * @evlist:	Whose events are about to be disabled
  *
- * What opens gates comes before the events, so that no window begins that some of them
- * do not count in, and what closes them after, so that none counts past its end.
+ * What closes gates stays enabled. A window that is open ends where it ends, though the
+ * events do not count there, and if events are enabled again the gate is found closed.
  */
-void evlist__disable_gates(struct evlist *evlist, bool stoppers)
+void evlist__disable_gates(struct evlist *evlist)
 {
 	if (evlist->gates)
-		gates__set_enabled(evlist->gates, stoppers, /*enable=*/false);
+		gates__set_enabled(evlist->gates, /*stoppers=*/false, /*enable=*/false);
 }
 
 /**
@@ -685,12 +736,14 @@ void evlist__delete_gates(struct evlist *evlist)
 	list_for_each_entry_safe(trigger, next_trigger, &evlist->gates->triggers, node) {
 		list_del(&trigger->node);
 		evsel__delete(trigger->proto);
+		gate_trigger__delete_tracefs(trigger);
 		free(trigger->path);
 		free(trigger->name);
 		free(trigger);
 	}
 	list_for_each_entry_safe(gate, next_gate, &evlist->gates->gates, node) {
 		list_del(&gate->node);
+		free(gate->function);
 		free(gate->where);
 		free(gate);
 	}

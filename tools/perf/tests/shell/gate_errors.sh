@@ -95,7 +95,7 @@ notes "no window in a profile" 'No window was opened: syscalls:sys_enter_sethost
 
 chmod 755 "$tmp"
 if ordinary perf --version >/dev/null 2>&1; then
-	refuses "probes of a user" "gate_inside: probes are for root and those with CAP_PERFMON" \
+	refuses "probes of a user" "gate_inside: probes of programs are for root and those with CAP_SYS_ADMIN" \
 		ordinary perf stat --inside gate_inside -e page-faults:u -- $work 1
 	notes "software events of a user" '  1 *gate_count' \
 		ordinary perf stat --gate-on page-faults -e minor-faults:u -- $work 1

@@ -206,7 +206,8 @@ static pid_t start_storm(void)
 	}
 }
 
-#define STORMS	4
+#define STORMS		4
+#define MIN_READS	100
 
 TEST(group_can_be_read_while_tasks_fork_and_exit)
 {
@@ -220,7 +221,8 @@ TEST(group_can_be_read_while_tasks_fork_and_exit)
 	for (i = 0; i < STORMS; i++)
 		storms[i] = start_storm();
 
-	for (end = seconds() + 3; seconds() < end; reads++) {
+	/* A slow machine takes longer for enough of them. */
+	for (end = seconds() + 3; seconds() < end || reads <= MIN_READS; reads++) {
 		ret = group_read(fds[0], &values);
 		if (ret) {
 			refused += ret == -ECHILD;
@@ -237,7 +239,6 @@ TEST(group_can_be_read_while_tasks_fork_and_exit)
 	for (i = 0; i < STORMS; i++)
 		waitpid(storms[i], NULL, 0);
 	TH_LOG("%u reads, %u refused with ECHILD", reads, refused);
-	EXPECT_LT(100, reads);
 	EXPECT_EQ(0, refused);
 	EXPECT_EQ(0, other);
 	EXPECT_EQ(0, back);

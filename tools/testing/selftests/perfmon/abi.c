@@ -104,9 +104,9 @@ TEST(registers_of_the_processor_are_described)
 	size_t i;
 	char kind;
 
-	ASSERT_EQ(0, read_file("/sys/kernel/perfmon/pmu_desc/model", text, sizeof(text)));
+	ASSERT_EQ(0, read_file("/sys/kernel/pfm/pmu_desc/model", text, sizeof(text)));
 	EXPECT_LT(1, strlen(text));
-	if (glob("/sys/kernel/perfmon/pmu_desc/pm*", 0, NULL, &dirs))
+	if (glob("/sys/kernel/pfm/pmu_desc/pm*", 0, NULL, &dirs))
 		SKIP(return, "the processor has no PMU");
 
 	for (i = 0; i < dirs.gl_pathc; i++) {
@@ -193,8 +193,12 @@ TEST(format_must_be_known_and_its_argument_fit)
 	EXPECT_EQ(-EINVAL, pfm_create(&ctx, FMT, &arg, sizeof(arg)));
 	arg = (struct pfm_dfl_smpl_arg) { .buf_size = sizeof(struct pfm_dfl_smpl_hdr) };
 	EXPECT_EQ(-EINVAL, pfm_create(&ctx, FMT, &arg, sizeof(arg)));
-	/* Nor one that the largest sample just does not fit into */
-	arg.buf_size += sizeof(struct pfm_dfl_smpl_entry) + PFM_MAX_REGS * 8 - 1;
+	/* Nor one that a sample with all counters just does not fit into */
+	fd = pfm_open(0);
+	ASSERT_LE(0, fd);
+	arg.buf_size += sizeof(struct pfm_dfl_smpl_entry) - 1 +
+			8 * __builtin_popcountll(pfm_info(fd, 0).set_avail_pmds[0]);
+	close(fd);
 	EXPECT_EQ(-EINVAL, pfm_create(&ctx, FMT, &arg, sizeof(arg)));
 	arg.buf_size++;
 	fd = pfm_create(&ctx, FMT, &arg, sizeof(arg));

@@ -423,11 +423,11 @@ TEST(system_wide_needs_permission)
 
 TEST(group_knobs_restrict_who_may_create)
 {
-	ASSERT_EQ(0, write_file("/sys/kernel/perfmon/task_group", "12345"));
+	ASSERT_EQ(0, write_file("/sys/kernel/pfm/task_group", "12345"));
 	EXPECT_EQ(EPERM, AS_NOBODY(-pfm_open(0)));
-	ASSERT_EQ(0, write_file("/sys/kernel/perfmon/task_group", "65534"));
+	ASSERT_EQ(0, write_file("/sys/kernel/pfm/task_group", "65534"));
 	EXPECT_EQ(0, AS_NOBODY(pfm_open(0) < 0));
-	ASSERT_EQ(0, write_file("/sys/kernel/perfmon/task_group", "-1"));
+	ASSERT_EQ(0, write_file("/sys/kernel/pfm/task_group", "-1"));
 }
 
 TEST(system_wide_context_counts_its_cpu)

@@ -21,7 +21,7 @@ TEST(calls_of_later_kernels_are_absent)
 /* Whatever the arguments: they may be nonsense, or what would create a context. */
 TEST(all_twelve_calls_are_there_or_none)
 {
-	bool there = !access("/sys/kernel/perfmon", F_OK);
+	bool there = !access("/sys/kernel/pfm", F_OK);
 	bool entry32 = has_call32();
 	struct pfarg_ctx ctx = { };
 	int i;

@@ -80,7 +80,7 @@ static void child_pauses(struct shared *shared)
 
 TEST_F(knob, system_wide_context_needs_the_group)
 {
-	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/perfmon/sys_group", "12345"));
+	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/pfm/sys_group", "12345"));
 	EXPECT_EQ(EPERM, AS_NOBODY(-pfm_open(PFM_FL_SYSTEM_WIDE)));
 	ASSERT_EQ(0, write_file(self->knob.path, "65534"));
 	EXPECT_EQ(EACCES, AS_NOBODY(-pfm_open(PFM_FL_SYSTEM_WIDE)));
@@ -133,7 +133,7 @@ TEST_F(knob, load_of_more_events_than_the_limit)
 	ASSERT_EQ(0, pfm_set_pmd(fd, 0, FAULTS, 0));
 	ASSERT_EQ(0, pfm_make_set(fd, 1, 0, 0, 0));
 	ASSERT_EQ(0, pfm_set_pmd(fd, 1, FAULTS, 0));
-	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/perfmon/ctx_events_max", "1"));
+	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/pfm/ctx_events_max", "1"));
 	EXPECT_EQ(-E2BIG, pfm_load_self(fd));
 	ASSERT_EQ(0, write_file(self->knob.path, "2"));
 	EXPECT_EQ(0, pfm_load_self(fd));
@@ -147,7 +147,7 @@ TEST_F(knob, write_of_more_registers_than_the_limit_while_loaded)
 
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, pfm_set_pmd(fd, 0, FAULTS, 5));
-	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/perfmon/ctx_events_max", "1"));
+	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/pfm/ctx_events_max", "1"));
 	ASSERT_EQ(0, pfm_load_self(fd));
 	EXPECT_EQ(-E2BIG, pfm_write_pmds(fd, &pmd, 1));
 	EXPECT_EQ(PFM_REGFL_RETFL_EINVAL, pmd.reg_flags);
@@ -170,7 +170,7 @@ TEST_F(knob, refused_register_leaves_the_set_as_it_was)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, pages_map(&pages, 32));
 	ASSERT_EQ(0, pfm_set_pmd(fd, 0, FAULTS, 5));
-	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/perfmon/ctx_events_max", "1"));
+	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/pfm/ctx_events_max", "1"));
 	ASSERT_EQ(0, pfm_load_self(fd));
 	EXPECT_EQ(-E2BIG, pfm_write_pmds(fd, pmd, 3));
 	EXPECT_EQ(0, pmd[0].reg_flags);
@@ -212,7 +212,7 @@ TEST_F(knob, event_chosen_beyond_the_limit_while_loaded)
 	ASSERT_EQ(0, pfm_set_pmd(fd, 0, 0, 0));
 	ASSERT_EQ(0, pfm_set_pmd(fd, 0, 1, 0));
 	ASSERT_EQ(0, set_pmc(fd, 0, PERF_COUNT_SW_PAGE_FAULTS));
-	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/perfmon/ctx_events_max", "1"));
+	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/pfm/ctx_events_max", "1"));
 	ASSERT_EQ(0, pfm_load_self(fd));
 	EXPECT_EQ(-E2BIG, set_pmc(fd, 1, PERF_COUNT_SW_PAGE_FAULTS));
 	EXPECT_EQ(0, pfm_start(fd, NULL));
@@ -299,6 +299,7 @@ TEST(calls_from_another_cpu)
 	close(fd);
 }
 
+/* Nothing is written back to a vector of which no element has a flag. */
 TEST(vector_that_cannot_be_written_back)
 {
 	struct pfarg_pmd *pmd;
@@ -310,8 +311,18 @@ TEST(vector_that_cannot_be_written_back)
 	pmd->reg_num = FAULTS;
 	ASSERT_EQ(0, pfm_write_pmds(fd, pmd, 1));
 	ASSERT_EQ(0, mprotect(pmd, 4096, PROT_READ));
-	EXPECT_EQ(-EFAULT, pfm_write_pmds(fd, pmd, 1));
+	EXPECT_EQ(0, pfm_write_pmds(fd, pmd, 1));
 	EXPECT_EQ(-EFAULT, pfm_read_pmds(fd, pmd, 1));
+	ASSERT_EQ(0, mprotect(pmd, 4096, PROT_READ | PROT_WRITE));
+	pmd->reg_flags = PFM_REGFL_RETFL_EINVAL;
+	ASSERT_EQ(0, mprotect(pmd, 4096, PROT_READ));
+	EXPECT_EQ(-EFAULT, pfm_write_pmds(fd, pmd, 1));
+	/* What is wrong with an element is told where its flag cannot be. */
+	ASSERT_EQ(0, mprotect(pmd, 4096, PROT_READ | PROT_WRITE));
+	pmd->reg_flags = 0;
+	pmd->reg_set = 7;
+	ASSERT_EQ(0, mprotect(pmd, 4096, PROT_READ));
+	EXPECT_EQ(-EINVAL, pfm_write_pmds(fd, pmd, 1));
 	close(fd);
 }
 
@@ -354,7 +365,7 @@ TEST_F(knob, limit_of_sets_can_be_changed)
 	int fd = pfm_open(0);
 
 	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/perfmon/sets_max", "2"));
+	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/pfm/sets_max", "2"));
 	ASSERT_EQ(0, pfm_make_set(fd, 1, 0, 0, 0));
 	ASSERT_EQ(0, pfm_make_set(fd, 2, 0, 0, 0));
 	EXPECT_EQ(-ENOSPC, pfm_make_set(fd, 3, 0, 0, 0));
@@ -379,7 +390,7 @@ TEST_F(knob, shortest_timeout_has_a_floor)
 
 	ASSERT_LE(0, fd);
 	/* Perf's own timers are not shorter than 10 us. */
-	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/perfmon/min_timeout_ns", "10000"));
+	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/pfm/min_timeout_ns", "10000"));
 	EXPECT_EQ(-EINVAL, write_file(self->knob.path, "9999"));
 	EXPECT_EQ(-EINVAL, write_file(self->knob.path, "0"));
 	EXPECT_EQ(10000, read_knob("min_timeout_ns"));
@@ -404,7 +415,7 @@ TEST_F(knob, vector_is_limited_whatever_its_length)
 		pmd[i].reg_num = FAULTS;
 	for (i = 0; i < 22; i++)
 		pmc[i].reg_num = FAULTS;
-	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/perfmon/arg_mem_max", "1024"));
+	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/pfm/arg_mem_max", "1024"));
 	EXPECT_EQ(-EINVAL, write_file(self->knob.path, "1023"));
 	EXPECT_EQ(-EINVAL, write_file(self->knob.path, "65537"));
 	EXPECT_EQ(0, pfm_write_pmds(fd, pmd, 5));
@@ -422,7 +433,7 @@ TEST_F(knob, buffers_of_a_user_have_a_limit)
 	struct pfarg_ctx ctx = { };
 	int fd, other;
 
-	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/perfmon/smpl_buffer_mem_max", "131072"));
+	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/pfm/smpl_buffer_mem_max", "131072"));
 	EXPECT_EQ(-EINVAL, write_file(self->knob.path, "1"));
 	fd = pfm_create(&ctx, "default", &arg, sizeof(arg));
 	ASSERT_LE(0, fd);
@@ -440,11 +451,12 @@ TEST(directory_tells_what_there_is)
 {
 	char text[256];
 
-	ASSERT_EQ(0, read_file("/sys/kernel/perfmon/version", text, sizeof(text)));
+	ASSERT_EQ(0, read_file("/sys/kernel/pfm/version", text, sizeof(text)));
 	EXPECT_TRUE(strchr(text, '.') && strchr(text, '\n'));
-	ASSERT_EQ(0, read_file("/sys/kernel/perfmon/pmu_desc/model", text, sizeof(text)));
+	EXPECT_EQ(__NR_pfm_create_context, read_knob("syscall"));
+	ASSERT_EQ(0, read_file("/sys/kernel/pfm/pmu_desc/model", text, sizeof(text)));
 	EXPECT_LT(1, strlen(text));
-	ASSERT_EQ(0, read_file("/sys/kernel/perfmon/formats/default/version", text,
+	ASSERT_EQ(0, read_file("/sys/kernel/pfm/formats/default/version", text,
 			       sizeof(text)));
 	EXPECT_TRUE(strchr(text, '.') && strchr(text, '\n'));
 }

@@ -715,6 +715,38 @@ TEST_F(hw, taken_counters_are_told)
 	EXPECT_LT(5, pfm_value(self->fd, 1, FIRST));
 }
 
+/* Pinned to a CPU, an event of perf has a counter there for good. */
+TEST_F(hw, counter_that_another_has_is_not_available)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_HARDWARE, .size = sizeof(attr), .pinned = 1,
+		.config = PERF_COUNT_HW_INSTRUCTIONS,
+	};
+	__u64 before, with;
+	cpu_set_t set;
+	int perf;
+
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	ASSERT_EQ(0, sched_setaffinity(0, sizeof(set), &set));
+	before = pfm_info(self->fd, 0).set_avail_pmds[0];
+	perf = syscall(__NR_perf_event_open, &attr, -1, 0, -1, 0);
+	ASSERT_LE(0, perf);
+	with = pfm_info(self->fd, 0).set_avail_pmds[0];
+	EXPECT_EQ(__builtin_popcountll(before) - 1, __builtin_popcountll(with));
+	EXPECT_EQ(with, with & before);
+	close(perf);
+	EXPECT_EQ(before, pfm_info(self->fd, 0).set_avail_pmds[0]);
+	/* What the context itself has is available to it. */
+	close(self->fd);
+	self->fd = pfm_open(PFM_FL_SYSTEM_WIDE);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, hw_reg(self->fd, 0, 0, INSTRUCTIONS, 0, 0, 0));
+	ASSERT_EQ(0, pfm_load_tid(self->fd, 0, 0));
+	ASSERT_EQ(0, pfm_start(self->fd, NULL));
+	EXPECT_EQ(before, pfm_info(self->fd, 0).set_avail_pmds[0]);
+}
+
 #ifdef __powerpc64__
 TEST_F(hw, events_that_exclude_each_other_are_refused)
 {
@@ -804,19 +836,86 @@ TEST_F(hw, control_register_values_are_checked)
 {
 	struct pfarg_pmc pmc = hw_pmc(0, CYCLES, USER);
 
-	pmc.reg_value &= ~(1 << 22);
-	EXPECT_EQ(-EINVAL, pfm_write_pmcs(self->fd, &pmc, 1));
-	EXPECT_EQ(PFM_REGFL_RETFL_EINVAL, pmc.reg_flags);
-	pmc = hw_pmc(0, CYCLES, 0);
-	EXPECT_EQ(-EINVAL, pfm_write_pmcs(self->fd, &pmc, 1));
-	pmc = hw_pmc(0, CYCLES, USER);
 	pmc.reg_flags = PFM_REGFL_EXCL_KERNEL;
 	EXPECT_EQ(-EINVAL, pfm_write_pmcs(self->fd, &pmc, 1));
+	EXPECT_EQ(PFM_REGFL_RETFL_EINVAL, pmc.reg_flags & PFM_REGFL_RETFL_MASK);
 	pmc = hw_pmc(0, CYCLES, USER);
-	pmc.reg_value |= 1ULL << 40;
+	pmc.reg_value |= 1ULL << 50;
+	EXPECT_EQ(-EINVAL, pfm_write_pmcs(self->fd, &pmc, 1));
+	pmc = hw_pmc(0, CYCLES, USER);
+	pmc.reg_value |= 1 << 19;
 	EXPECT_EQ(-EINVAL, pfm_write_pmcs(self->fd, &pmc, 1));
 	pmc = hw_pmc(0, CYCLES, USER);
 	EXPECT_EQ(0, pfm_write_pmcs(self->fd, &pmc, 1));
+	/* The bit that makes it interrupt is perf's. */
+	pmc.reg_value &= ~(1 << 20);
+	EXPECT_EQ(0, pfm_write_pmcs(self->fd, &pmc, 1));
+}
+
+/* Twelve bits name an event of AMD from family 10h on, eight an event of others. */
+static bool has_twelve_bits(void)
+{
+	char text[4096], *family;
+
+	if (!is_amd() || read_file("/proc/cpuinfo", text, sizeof(text)))
+		return false;
+	family = strstr(text, "cpu family\t: ");
+	return family && atoi(family + strlen("cpu family\t: ")) >= 0x10;
+}
+
+TEST_F(hw, events_have_as_many_bits_as_the_processor_knows)
+{
+	struct pfarg_pmc pmc = hw_pmc(0, CYCLES, USER);
+	int ret = has_twelve_bits() ? 0 : -EINVAL;
+
+	pmc.reg_value |= 1ULL << 32;
+	EXPECT_EQ(ret, pfm_write_pmcs(self->fd, &pmc, 1));
+	pmc.reg_value |= 1ULL << 36;
+	EXPECT_EQ(-EINVAL, pfm_write_pmcs(self->fd, &pmc, 1));
+}
+
+/* Which guests a counter of AMD counts is perf's choice, as is whether it interrupts. */
+TEST_F(hw, guests_of_an_amd_counter_may_have_any_value)
+{
+	struct pfarg_pmc pmc = hw_pmc(0, INSTRUCTIONS, USER);
+
+	pmc.reg_value |= 3ULL << 40;
+	if (!is_amd()) {
+		EXPECT_EQ(-EINVAL, pfm_write_pmcs(self->fd, &pmc, 1));
+		return;
+	}
+	ASSERT_EQ(0, pfm_write_pmcs(self->fd, &pmc, 1));
+	ASSERT_EQ(0, pfm_set_pmd(self->fd, 0, 0, 0));
+	ASSERT_EQ(0, pfm_load_self(self->fd));
+	ASSERT_EQ(0, pfm_start(self->fd, NULL));
+	work(100000);
+	EXPECT_LT(100000, pfm_value(self->fd, 0, 0));
+}
+
+/* Its bit EN is clear, or it counts at no level: others go on, and it may be on again. */
+TEST_F(hw, counter_can_be_off)
+{
+	struct pfarg_pmc off[2] = { hw_pmc(0, INSTRUCTIONS, USER), hw_pmc(0, INSTRUCTIONS, 0) };
+	struct pfarg_pmc on = hw_pmc(0, INSTRUCTIONS, USER);
+	__u64 value, other;
+	int i;
+
+	off[0].reg_value &= ~(1 << 22);
+	ASSERT_EQ(0, hw_reg(self->fd, 0, 0, INSTRUCTIONS, 0, 0, 0));
+	ASSERT_EQ(0, hw_reg(self->fd, 0, 1, INSTRUCTIONS, 0, 0, 0));
+	ASSERT_EQ(0, pfm_load_self(self->fd));
+	ASSERT_EQ(0, pfm_start(self->fd, NULL));
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, pfm_write_pmcs(self->fd, &off[i], 1));
+		value = pfm_value(self->fd, 0, 0);
+		other = pfm_value(self->fd, 0, 1);
+		work(100000);
+		EXPECT_EQ(value, pfm_value(self->fd, 0, 0));
+		EXPECT_LT(other + 100000, pfm_value(self->fd, 0, 1));
+		ASSERT_EQ(0, pfm_write_pmcs(self->fd, &on, 1));
+		work(100000);
+		EXPECT_LT(value + 100000, pfm_value(self->fd, 0, 0));
+	}
 }
 
 TEST_F(hw, fixed_counters_have_one_control_register)

@@ -88,7 +88,7 @@ TEST(context_that_is_not_loaded_is_charged)
 	EXPECT_EQ(0, AS_NOBODY(limit_memlock(4 << 20) ? 99 : contexts_fit(bytes + (4 << 20))));
 }
 
-#define SETS_MAX	"/sys/kernel/perfmon/sets_max"
+#define SETS_MAX	"/sys/kernel/pfm/sets_max"
 
 FIXTURE(many)
 {

@@ -401,7 +401,7 @@ static inline long read_knob(const char *name)
 {
 	char path[128], text[32];
 
-	snprintf(path, sizeof(path), "/sys/kernel/perfmon/%s", name);
+	snprintf(path, sizeof(path), "/sys/kernel/pfm/%s", name);
 	return read_file(path, text, sizeof(text)) ? -1 : strtol(text, NULL, 0);
 }
 

@@ -70,6 +70,31 @@ TEST_F(smpl, header_describes_the_buffer)
 	EXPECT_LT(sizeof(struct pfm_dfl_smpl_entry), self->hdr->hdr_min_buf_space);
 }
 
+/* The smallest buffer has room for the registers of the PMU, or for what there is room for. */
+TEST(samples_that_cannot_fit_are_refused)
+{
+	struct pfm_dfl_smpl_arg arg = {
+		.buf_size = sizeof(struct pfm_dfl_smpl_hdr) + sizeof(struct pfm_dfl_smpl_entry),
+	};
+	struct pfarg_pmd pmd = { .reg_num = FAULTS };
+	struct pfarg_ctx ctx = { };
+	unsigned int i, n;
+	int fd = pfm_open(0);
+
+	ASSERT_LE(0, fd);
+	n = __builtin_popcountll(pfm_info(fd, 0).set_avail_pmds[0]) + 2;
+	close(fd);
+	arg.buf_size += n * 8;
+	fd = pfm_create(&ctx, "default", &arg, sizeof(arg));
+	ASSERT_LE(0, fd);
+	for (i = 0; i < PERF_COUNT_SW_BPF_OUTPUT; i++) {
+		pmd.reg_smpl_pmds[4] |= 1ULL << i;
+		EXPECT_EQ(i < n ? 0 : -EINVAL, pfm_write_pmds(fd, &pmd, 1));
+		EXPECT_EQ(i < n ? 0 : PFM_REGFL_RETFL_EINVAL, pmd.reg_flags);
+	}
+	close(fd);
+}
+
 TEST_F(smpl, each_overflow_is_a_sample)
 {
 	const struct entry *entry = entries(self->hdr);

@@ -731,7 +731,7 @@ FIXTURE(shortest)
 	char timeout[32];
 };
 
-#define MIN_TIMEOUT	"/sys/kernel/perfmon/min_timeout_ns"
+#define MIN_TIMEOUT	"/sys/kernel/pfm/min_timeout_ns"
 
 FIXTURE_SETUP(shortest)
 {

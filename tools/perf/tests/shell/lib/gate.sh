@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # What the tests of gates share. They count page faults of `perf test -w gate`, whose
-# gate_inside() and gate_outside() take a known number in each call. A process that runs
-# into a probe for the first time takes one more, that of the page in which probed
-# instructions are executed. A test has the directory $tmp until its end, and leaves with
-# $err.
+# gate_inside() and gate_outside() take a known number in each call. The page in which the
+# kernel executes probed instructions is first needed at a return, when the window has
+# ended. A test has the directory $tmp until its end, and leaves with $err.
 
 err=0
 perf=$(readlink -f "$(command -v perf)")

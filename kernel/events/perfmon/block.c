@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Blocking: a notification lets the target of a context with PFM_FL_NOTIFY_BLOCK wait
+ * on its way to user mode.
+ *
+ * A task work of the target does the waiting. As long as it is queued or runs it has
+ * a reference of the context. pfm_context::block_queued says that it is queued, and
+ * is cleared by the work itself or by the unload that has cancelled it.
+ */
+#include <linux/freezer.h>
+#include <linux/sched/signal.h>
+
+#include "internal.h"
+
+static bool pfm_block_is_over(const struct pfm_context *ctx)
+{
+	return !READ_ONCE(ctx->blocked) || READ_ONCE(ctx->task) != current;
+}
+
+/* As pfm_post_block(), for the thread itself, whether the context is its own or not. */
+static void pfm_block_again(struct pfm_context *ctx)
+{
+	if (test_and_set_bit(0, &ctx->block_queued))
+		return;
+
+	refcount_inc(&ctx->ref);
+	if (task_work_add(current, &ctx->block_work, TWA_RESUME)) {
+		clear_bit(0, &ctx->block_queued);
+		/* pfm_block() has another reference. */
+		refcount_dec(&ctx->ref);
+	}
+}
+
+/*
+ * Other task work of the thread ends the wait like a signal. It must not be run from
+ * here, because pfm_block() could then be in it and wait one level deeper each time.
+ * task_work_run() runs it when pfm_block() has returned, and calls pfm_block() again.
+ * As it begins with the latest work, pfm_block() lets one turn pass: block_yields.
+ */
+static void pfm_block_wait(struct pfm_context *ctx)
+{
+	if (ctx->block_yields) {
+		ctx->block_yields = false;
+		pfm_block_again(ctx);
+		return;
+	}
+
+	if (wait_event_freezable(ctx->block_wait, pfm_block_is_over(ctx)) &&
+	    !task_sigpending(current)) {
+		clear_notify_signal();
+		ctx->block_yields = true;
+		pfm_block_again(ctx);
+	}
+}
+
+/* What would have let the target wait found the work on its way to its last one. */
+static void pfm_block_target(struct pfm_context *ctx)
+{
+	/* A thread that is killed here waits for the mutex when it exits, if it has to. */
+	if (mutex_lock_killable(&ctx->mutex))
+		return;
+	if (ctx->task && ctx->task != current && READ_ONCE(ctx->blocked))
+		pfm_post_block(ctx);
+	mutex_unlock(&ctx->mutex);
+}
+
+/**
+ * pfm_block() - Let the target wait for a restart
+ * @head:	pfm_context::block_work
+ *
+ * Context: The target, on its way to user mode. A signal ends the wait: the
+ *          thread handles it and goes on, still masked.
+ */
+void pfm_block(struct callback_head *head)
+{
+	struct pfm_context *ctx = container_of(head, struct pfm_context, block_work);
+
+	clear_bit(0, &ctx->block_queued);
+	/* Whoever found it set has written before what is looked at now. */
+	smp_mb__after_atomic();
+	/* It was about to block when the context went to another thread. */
+	if (READ_ONCE(ctx->task) != current)
+		pfm_block_target(ctx);
+	/* No signal reaches a thread that exits, and it runs this on its way. */
+	else if (!(current->flags & (PF_EXITING | PF_POSTCOREDUMP)))
+		pfm_block_wait(ctx);
+	pfm_ctx_put(ctx);
+}
+
+/**
+ * pfm_post_block() - See to it that the target waits before it is in user mode
+ * @ctx:	The context, loaded on a thread
+ *
+ * Context: Any but NMI. The context is not unloaded meanwhile.
+ */
+void pfm_post_block(struct pfm_context *ctx)
+{
+	if (test_and_set_bit(0, &ctx->block_queued))
+		return;
+
+	refcount_inc(&ctx->ref);
+	if (task_work_add(ctx->task, &ctx->block_work, TWA_RESUME | TWAF_NO_ALLOC)) {
+		/* It will not come back to user mode. The caller has a reference. */
+		clear_bit(0, &ctx->block_queued);
+		refcount_dec(&ctx->ref);
+	}
+}
+
+/**
+ * pfm_block_cancel() - A thread that is not yet blocked shall not be
+ * @ctx:	The context, about to leave its target
+ *
+ * Context: pfm_context::mutex held.
+ */
+void pfm_block_cancel(struct pfm_context *ctx)
+{
+	lockdep_assert_held(&ctx->mutex);
+	if (ctx->task && task_work_cancel(ctx->task, &ctx->block_work)) {
+		clear_bit(0, &ctx->block_queued);
+		refcount_dec(&ctx->ref);
+	}
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Functions that are entered and left in unusual ways, for gate_hazard.sh.
+ *
+ * gate_hazard CASE [NUMBER]
+ *
+ * Each window takes a known number of page faults, ten unless its function says another,
+ * and a hundred are taken after it. The file is C and C++; exceptions and overloads need
+ * the latter.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define noinline	__attribute__((noinline, noclone))
+#define barrier()	__asm__ volatile("" ::: "memory")
+#ifdef __cplusplus
+#define FUNCTION	extern "C" noinline
+#else
+#define FUNCTION	noinline
+#endif
+#define NR_SLEEPERS	40
+#define NR_WORKERS	4
+
+static jmp_buf env;
+static int pipe_in[2];
+static pthread_barrier_t all_in;
+static volatile int always = 1;
+
+static noinline void touch(int pages)
+{
+	long size = sysconf(_SC_PAGESIZE);
+	char *mem = (char *)mmap(NULL, pages * size, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int i;
+
+	if (mem == (char *)MAP_FAILED)
+		exit(1);
+	madvise(mem, pages * size, MADV_NOHUGEPAGE);
+	for (i = 0; i < pages; i++)
+		((volatile char *)mem)[i * size] = 1;
+	munmap(mem, pages * size);
+}
+
+/* One page in each call. */
+FUNCTION void deep(int depth);
+noinline void deep(int depth)
+{
+	touch(1);
+	if (depth > 1)
+		deep(depth - 1);
+	barrier();
+}
+
+FUNCTION void jumper(void);
+noinline void jumper(void)
+{
+	touch(10);
+	if (always)
+		longjmp(env, 1);
+}
+
+/* The second half of its window is that of another function. */
+FUNCTION void tail(void);
+FUNCTION void five(void);
+noinline void five(void)
+{
+	touch(5);
+	barrier();
+}
+
+noinline void tail(void)
+{
+	touch(5);
+	five();
+}
+
+/* Several returns, and a table of jumps. */
+FUNCTION int chooser(int which);
+noinline int chooser(int which)
+{
+	if (!which)
+		return 0;
+	touch(9);
+	switch (which % 7) {
+	case 0:
+		touch(1);
+		return 7;
+	case 1:
+		touch(1);
+		return 3;
+	case 2:
+		five();
+		return 9;
+	case 3:
+		touch(1);
+		return 4;
+	case 4:
+		touch(2);
+		return 8;
+	case 5:
+		touch(1);
+		return 6;
+	default:
+		touch(1);
+		return which;
+	}
+}
+
+FUNCTION void spawner(void *(*function)(void *));
+noinline void spawner(void *(*function)(void *))
+{
+	pthread_t thread;
+
+	touch(5);
+	if (pthread_create(&thread, NULL, function, NULL))
+		exit(1);
+	pthread_join(thread, NULL);
+	touch(5);
+}
+
+FUNCTION void forker(void);
+noinline void forker(void)
+{
+	pid_t pid;
+
+	touch(5);
+	pid = fork();
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	touch(5);
+	if (!pid)
+		_exit(0);
+}
+
+FUNCTION void leaver(void);
+noinline void leaver(void)
+{
+	touch(10);
+	if (always)
+		exit(0);
+}
+
+FUNCTION void job(void);
+noinline void job(void)
+{
+	touch(10);
+	barrier();
+}
+
+static inline __attribute__((always_inline)) void everywhere(void)
+{
+	touch(5);
+	touch(5);
+}
+
+FUNCTION void one_place(void);
+noinline void one_place(void)
+{
+	touch(50);
+	everywhere();
+	touch(50);
+}
+
+#ifdef __cplusplus
+FUNCTION void thrower(int depth);
+noinline void thrower(int depth)
+{
+	touch(10);
+	if (depth > 1)
+		thrower(depth - 1);
+	if (always)
+		throw 1;
+}
+
+FUNCTION void catcher(void);
+noinline void catcher(void)
+{
+	try {
+		thrower(1);
+	} catch (int) {
+		barrier();
+	}
+	barrier();
+}
+
+namespace app {
+noinline void parse(int n);
+noinline void parse(int n)
+{
+	touch(10);
+	(void)n;
+}
+
+noinline void parse(double n);
+noinline void parse(double n)
+{
+	touch(10);
+	(void)n;
+}
+}
+#endif
+
+static void *outside(void *unused)
+{
+	touch(100);
+	return unused;
+}
+
+static void *sleeper(void *unused)
+{
+	char c;
+
+	pthread_barrier_wait(&all_in);
+	if (read(pipe_in[0], &c, 1) != 1)
+		exit(1);
+	touch(100);
+	return unused;
+}
+
+static void *worker(void *unused)
+{
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		job();
+		touch(100);
+	}
+	return unused;
+}
+
+static void threads(void *(*function)(void *), int nr, int wake)
+{
+	pthread_t thread[NR_SLEEPERS];
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		if (pthread_create(&thread[i], NULL, function, NULL))
+			exit(1);
+	}
+	if (wake) {
+		pthread_barrier_wait(&all_in);
+		usleep(300000);
+		for (i = 0; i < nr; i++) {
+			if (write(pipe_in[1], "", 1) != 1)
+				exit(1);
+		}
+	}
+	for (i = 0; i < nr; i++)
+		pthread_join(thread[i], NULL);
+}
+
+static noinline void use_stack(void)
+{
+	volatile char stack[256 * 1024];
+	size_t i;
+
+	for (i = 0; i < sizeof(stack); i += 1024)
+		stack[i] = 1;
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : "";
+	int number = argc > 2 ? atoi(argv[2]) : 10;
+	volatile int i;
+
+	/* Code and stack take no faults of their own. */
+	use_stack();
+	if (mlockall(MCL_CURRENT))
+		return 1;
+	if (!strcmp(name, "sleepers")) {
+		if (pipe(pipe_in))
+			return 1;
+		pthread_barrier_init(&all_in, NULL, NR_SLEEPERS + 1);
+		threads(sleeper, NR_SLEEPERS, 1);
+		puts("end");
+		return 0;
+	}
+	if (!strcmp(name, "pool")) {
+		threads(worker, NR_WORKERS, 0);
+		puts("end");
+		return 0;
+	}
+	if (!strcmp(name, "forever")) {
+		for (;;) {
+			job();
+			usleep(1000);
+		}
+	}
+	for (i = 0; i < (strcmp(name, "deep") ? number : 5); i++) {
+		if (!strcmp(name, "deep")) {
+			deep(number);
+		} else if (!strcmp(name, "longjmp")) {
+			if (!setjmp(env))
+				jumper();
+		} else if (!strcmp(name, "tail")) {
+			tail();
+		} else if (!strcmp(name, "chooser")) {
+			chooser(1 + 2 * i);
+		} else if (!strcmp(name, "thread")) {
+			spawner(outside);
+		} else if (!strcmp(name, "fork")) {
+			forker();
+		} else if (!strcmp(name, "exit")) {
+			if (i == number - 1)
+				leaver();
+		} else if (!strcmp(name, "job")) {
+			job();
+		} else if (!strcmp(name, "one")) {
+			one_place();
+		} else if (!strcmp(name, "three")) {
+			everywhere();
+			touch(100);
+			everywhere();
+			touch(100);
+			everywhere();
+#ifdef __cplusplus
+		} else if (!strcmp(name, "throw")) {
+			try {
+				thrower(1);
+			} catch (int) {
+				barrier();
+			}
+		} else if (!strcmp(name, "catch")) {
+			catcher();
+		} else if (!strcmp(name, "overloads")) {
+			app::parse(1);
+			touch(100);
+			app::parse(1.0);
+#endif
+		} else {
+			return 1;
+		}
+		touch(100);
+	}
+	puts("end");
+	return 0;
+}
