@@ -277,10 +277,10 @@ static bool power_user_has_event(void)
  * ppc_emulate_user_pmc_read() - Emulate a read of a closed counter as zero
  * @regs:	Registers of the task, which trapped because of MMCR0[PMCC]
  *
- * Only mfspr from PMC1 to PMC6, and only for a task that has an event which it
- * may read when the counters are open. It always gets zero. An instruction in memory
- * that can be executed but not read is not emulated. The log tells once of a task
- * that has no such event, before it gets its signal.
+ * The emulated instruction is mfspr from PMC1 to PMC6, and the task must have an event
+ * which it may read when the counters are open. The task always reads zero. Memory that
+ * can be executed but not read keeps its instruction from being emulated. If the task
+ * has no such event, the kernel logs that once, and the task gets a signal.
  *
  * Context: Process context, may sleep.
  * Return: True if the instruction has been emulated.

@@ -17,16 +17,16 @@ static bool pfm_block_is_over(const struct pfm_context *ctx)
 	return !READ_ONCE(ctx->blocked) || READ_ONCE(ctx->task) != current;
 }
 
-/* As pfm_post_block(), for the thread itself, whether the context is its own or not. */
-static void pfm_block_again(struct pfm_context *ctx)
+/* Let @task run pfm_block(). The caller has a reference of the context. */
+static void pfm_queue_block(struct pfm_context *ctx, struct task_struct *task)
 {
 	if (test_and_set_bit(0, &ctx->block_queued))
 		return;
 
 	refcount_inc(&ctx->ref);
-	if (task_work_add(current, &ctx->block_work, TWA_RESUME)) {
+	if (task_work_add(task, &ctx->block_work, TWA_RESUME | TWAF_NO_ALLOC)) {
+		/* The task exits, and does not come back to user mode. */
 		clear_bit(0, &ctx->block_queued);
-		/* pfm_block() has another reference. */
 		refcount_dec(&ctx->ref);
 	}
 }
@@ -41,7 +41,7 @@ static void pfm_block_wait(struct pfm_context *ctx)
 {
 	if (ctx->block_yields) {
 		ctx->block_yields = false;
-		pfm_block_again(ctx);
+		pfm_queue_block(ctx, current);
 		return;
 	}
 
@@ -49,11 +49,14 @@ static void pfm_block_wait(struct pfm_context *ctx)
 	    !task_sigpending(current)) {
 		clear_notify_signal();
 		ctx->block_yields = true;
-		pfm_block_again(ctx);
+		pfm_queue_block(ctx, current);
 	}
 }
 
-/* What would have let the target wait found the work on its way to its last one. */
+/*
+ * The overflow of the present target did not queue the work, because the last target
+ * still had it. The last target queues it for the present one.
+ */
 static void pfm_block_target(struct pfm_context *ctx)
 {
 	/* A thread that is killed here waits for the mutex when it exits, if it has to. */
@@ -76,7 +79,7 @@ void pfm_block(struct callback_head *head)
 	struct pfm_context *ctx = container_of(head, struct pfm_context, block_work);
 
 	clear_bit(0, &ctx->block_queued);
-	/* Whoever found it set has written before what is looked at now. */
+	/* An overflow that found the bit set has written pfm_context::blocked before. */
 	smp_mb__after_atomic();
 	/* It was about to block when the context went to another thread. */
 	if (READ_ONCE(ctx->task) != current)
@@ -95,15 +98,7 @@ void pfm_block(struct callback_head *head)
  */
 void pfm_post_block(struct pfm_context *ctx)
 {
-	if (test_and_set_bit(0, &ctx->block_queued))
-		return;
-
-	refcount_inc(&ctx->ref);
-	if (task_work_add(ctx->task, &ctx->block_work, TWA_RESUME | TWAF_NO_ALLOC)) {
-		/* It will not come back to user mode. The caller has a reference. */
-		clear_bit(0, &ctx->block_queued);
-		refcount_dec(&ctx->ref);
-	}
+	pfm_queue_block(ctx, ctx->task);
 }
 
 /**

@@ -48,7 +48,7 @@ static ssize_t pfm_read(struct file *file, char __user *buf, size_t size, loff_t
 		return ret;
 
 	do {
-		/* Whoever has it may wait for a page of its memory. */
+		/* The holder of the mutex may sleep in a page fault. */
 		if (!wait && !mutex_trylock(&ctx->msg_mutex))
 			return -EAGAIN;
 		if (wait && mutex_lock_interruptible(&ctx->msg_mutex))

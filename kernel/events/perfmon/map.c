@@ -4,8 +4,8 @@
  *
  * Data registers from PFM_SW_BASE on are the software events of perf, on every
  * machine. Those below are the counters of the PMU that the context was created
- * for, as its map describes them. Which physical counter is used is the choice
- * of the PMU's driver.
+ * for, as its map describes them. The driver of the PMU chooses the physical
+ * counter.
  */
 #include <linux/security.h>
 
@@ -210,6 +210,6 @@ u64 pfm_pmds_held(const struct pfm_context *ctx)
 	lockdep_assert_held(&ctx->mutex);
 	if (!ctx->map->pmd_of)
 		return 0;
-	perf_for_each_pinned(cpu < 0 ? raw_smp_processor_id() : cpu, pfm_hold, &held);
+	perf_visit_pinned(cpu < 0 ? raw_smp_processor_id() : cpu, pfm_hold, &held);
 	return held.pmds;
 }

@@ -15,7 +15,7 @@
  * @ctx:	The context
  * @msg:	The message
  *
- * Context: Any but NMI. Wakes nobody.
+ * Context: Any but NMI. The caller wakes the readers.
  * Return: Whether there was room.
  */
 bool pfm_msg_put(struct pfm_context *ctx, const union pfarg_msg *msg)

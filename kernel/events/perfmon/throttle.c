@@ -105,14 +105,14 @@ bool pfm_steps_too_long(struct pfm_context *ctx, unsigned long tick, u64 step)
 	unsigned long ticks = tick - ctx->steps_tick, own;
 
 	if (ticks) {
-		/* Those that went by in this step were for nobody else to use. */
+		/* No other step could run in the ticks that this step took. */
 		own = min_t(u64, div_u64(step, TICK_NSEC), ticks);
 		ctx->longest_ns = min_t(u64, ctx->longest_ns, TICK_NSEC) >>
 				  min(2 * (ticks - own), 63UL);
 		ctx->steps_tick = tick;
 		ctx->steps_ns = 0;
 	}
-	/* Of this one and of the longest so far, the longer waits. */
+	/* Leave the longest step of the tick out of the sum: add the shorter of the two. */
 	ctx->steps_ns += min(step, ctx->longest_ns);
 	ctx->longest_ns = max(step, ctx->longest_ns);
 	return ctx->steps_ns >= PFM_STEPS_NS;

@@ -390,6 +390,24 @@ static int open_of_child(struct child *child, struct perf_event_attr *attr)
 	return fd;
 }
 
+/* An event of a new child, all of whose ten faults are lost, as output is paused. */
+static int open_of_losing_child(struct child *child, struct perf_event_attr *attr)
+{
+	int fd;
+
+	if (child_start(child, 10))
+		return -1;
+	fd = alloc_of_child(child, attr);
+	if (fd < 0)
+		return -1;
+	if (event_ioctl(fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1) ||
+	    event_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) || child_fault(child)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
 static __u64 lost_of(int fd, __u64 *count)
 {
 	__u64 values[2] = {};
@@ -478,12 +496,8 @@ TEST_F(ring_splice_wait, last_loss_is_told_of_a_paused_buffer)
 
 	self->attr.sample_id_all = 1;
 	self->attr.sample_type |= PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_CPU;
-	ASSERT_EQ(0, child_start(&child, 10));
-	fd = alloc_of_child(&child, &self->attr);
+	fd = open_of_losing_child(&child, &self->attr);
 	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, event_ioctl(fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1));
-	ASSERT_EQ(0, event_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
-	ASSERT_EQ(0, child_fault(&child));
 	EXPECT_EQ(0, poll_now(fd));
 	ASSERT_EQ(0, child_end(&child));
 	EXPECT_EQ(IN_AND_HUP, poll_now(fd));
@@ -539,12 +553,8 @@ TEST_F_TIMEOUT(ring_splice_wait, pipe_may_fill_before_the_end, 60)
 		ASSERT_EQ(0, pipe_open(pipes, 16 * page_size()));
 		filler.pipe = pipes[1];
 		ASSERT_EQ(0, fcntl(pipes[1], F_SETFL, O_NONBLOCK));
-		ASSERT_EQ(0, child_start(&child, 10));
-		fd = alloc_of_child(&child, &self->attr);
+		fd = open_of_losing_child(&child, &self->attr);
 		ASSERT_LE(0, fd);
-		ASSERT_EQ(0, event_ioctl(fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1));
-		ASSERT_EQ(0, event_ioctl(fd, PERF_EVENT_IOC_ENABLE, 0));
-		ASSERT_EQ(0, child_fault(&child));
 		ASSERT_EQ(0, pthread_create(&filler.thread, NULL, fill_pipe, &filler));
 		ASSERT_EQ(0, child_end(&child));
 		__atomic_store_n(&filler.go, true, __ATOMIC_RELEASE);
