@@ -680,6 +680,15 @@ TEST_F(hw, self_smpl)
 	close(s.fd);
 }
 
+/* An emulated PowerPC takes the interrupts of its decrementer when its host lets it. */
+static bool interrupts_are_late(void)
+{
+	char text[8192];
+
+	return !read_file("/proc/cpuinfo", text, sizeof(text)) &&
+	       strstr(text, "emulated by qemu");
+}
+
 static void child_works_long(struct shared *shared)
 {
 	work(20000000);
@@ -728,7 +737,12 @@ TEST_F_TIMEOUT(hw, blocked_thread_loses_no_sample, 120)
 	executed = perf_count(perf);
 	TH_LOG("%llu samples, %llu periods, %llu lost", s.samples, executed / PERIOD,
 	       pfm_info(s.fd, 0).set_lost);
-	EXPECT_LE(executed / PERIOD / 100 * 98, s.samples);
+	/*
+	 * The thread is stopped by an interrupt that the handler of the overflow asks
+	 * for. Where that is late, the thread executes more that is in no period.
+	 */
+	if (!interrupts_are_late())
+		EXPECT_LE(executed / PERIOD / 100 * 98, s.samples);
 	EXPECT_EQ(0, pfm_info(s.fd, 0).set_lost);
 	close(perf);
 	close(s.fd);
