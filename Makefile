@@ -55,7 +55,7 @@ perf-test: tree	## all of `perf test` by the base's perf and by that of the seri
 build: tree	## build/ARCH/kernel, both without ARCH=
 	@for arch in $(or $(ARCH),x86_64 ppc64le); do $(H)/build $$arch || exit; done
 
-lint: tree	## checkpatch, sparse, W=1, kernel-doc, spelling, shellcheck
+lint: tree	## checkpatch, sparse, W=1, kernel-doc, words, spelling, shellcheck
 	@$(H)/lint
 
 coverage: tree	## lines that KUnit and kselftests reach, by gcov
@@ -91,5 +91,6 @@ qemu-pmu: deps	## the guests' QEMU: x86_64 with a PMU, ppc64le without stale cod
 clean:		## remove build/
 	rm -rf build
 
-.PHONY: help run check check-all kunit selftest shell bench check-debug check-race check-64k compare models perf-record build deb deb-check lint \
-	fuzz bisect tree save series deps qemu-pmu clean
+.PHONY: help run check check-all kunit selftest shell bench check-debug check-race check-64k \
+	compare models perf-record perf-test build deb deb-check lint coverage fuzz bisect tree \
+	save series deps qemu-pmu clean

@@ -7,7 +7,7 @@
  * kernel/events/gate/split.h. The rest stands for code in kernel/events/gate/fire.c
  * unless told:
  *
- *	step()		perf_gate_step(): the loop around atomic_try_cmpxchg()
+ *	step()		perf_gate_update_depth(): the loop around atomic_try_cmpxchg()
  *	fire()		__perf_gate_fire(), perf_gate_settle_active() and, with -DBY_CORE,
  *			perf_gate_fire_links() and perf_gate_settle_in_core()
  *	READABLE	perf_gate_readable() in gate.h
@@ -21,7 +21,7 @@
  *			takes the event out as event_sched_out() and in as
  *			event_sched_in(), both in core.c, with __perf_gate_pmu_del()
  *			and __perf_gate_pmu_add()
- *	work		perf_gate_work()
+ *	work		perf_gate_settle_work()
  *	nmi		a trigger in an NMI; samples the count before
  *	other		a trigger that is delivered from another CPU, which has the
  *			context's lock while the event runs nowhere
@@ -425,7 +425,7 @@ end:
 		locked = false
 	:: work_queued ->
 		work_queued = false;
-		/* perf_gate_work() */
+		/* perf_gate_settle_work() */
 		if
 		:: READABLE -> settle(true)
 		:: else

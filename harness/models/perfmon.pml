@@ -5,16 +5,16 @@
  *
  * What stands for what, all in kernel/events/perfmon:
  *
- *	step()		pfm_step() in run.c, with pfm_overflow_late(), pfm_reg_late(),
+ *	step()		pfm_step() in run.c, with pfm_overflow_late(), pfm_reg_handle_late(),
  *			pfm_step_masked() and pfm_reset_pending()
- *	take()		pfm_take() in ovfl.c: pfm_decide(), and pfm_freeze() or
+ *	take()		pfm_handle_overflow() in ovfl.c: pfm_decide_overflow(), and pfm_freeze() or
  *			pfm_reset_now() with pfm_reset_counting()
  *	nmi		pfm_overflow()
  *	work()		pfm_step_work() with perf_event_call_inatomic() of core.c
  *	cpu		a CPU that the target may be on: its irq_work, what pfm_call()
  *			sends there, and the scheduler, each with interrupts off
  *	controller	who has pfm_context::mutex: pfm_stop(), pfm_start(),
- *			pfm_restart(), and pfm_halt() with irq_work_sync()
+ *			pfm_restart(), and pfm_stop_for_unload() with irq_work_sync()
  *	counter		the PMU: an overflow is each second event
  *
  * One step is one access to memory that others see. The NMI is one step: who could

@@ -8,48 +8,54 @@
 struct perf_event;
 struct perf_event_attr;
 
-/* How many control registers a map may have */
+/* Maximum number of control registers of a map */
 #define PFM_MAX_PMCS		64
 
 /**
- * struct pfm_pmc_val - what was written to a control register
- * @value:	its value
- * @flags:	PFM_REGFL_EXCL_*
- * @used:	it was written
+ * struct pfm_pmc_val - value written to a control register
  */
 struct pfm_pmc_val {
+	/** @value: value of the register */
 	u64		value;
+	/** @flags: PFM_REGFL_EXCL_* */
 	u32		flags;
+	/** @used: the register was written */
 	bool		used;
 };
 
 /**
  * struct pfm_pmu_map - registers of a PMU as user space sees them
- * @model:	name
- * @pmcs:	control registers there are
- * @pmds:	data registers there are
- * @width:	bits of a counter
- * @pmc_dfl:	value of a control register that was not written
- * @pmc_rsvd:	bits of it that always have that value
- * @check:	is the value of a control register one that to_attr() knows? Bits
- *		that always have another value are no error if the hardware
- *		has them. NULL means yes
- * @to_attr:	describe the event that data register @pmd counts; @pmcs has
- *		PFM_MAX_PMCS elements. Return: 0, -ENOENT if no register that
- *		was written says what to count, or an error
- * @pmd_of:	data register of the counter that an event of the CPU's PMU has,
- *		which is active. NULL if the map is not that of the CPU's PMU
  */
 struct pfm_pmu_map {
+	/** @model: name of the PMU */
 	const char	*model;
+	/** @pmcs: control registers that exist */
 	u64		pmcs;
+	/** @pmds: data registers that exist */
 	u64		pmds;
+	/** @width: width of a counter in bits */
 	unsigned int	width;
+	/** @pmc_dfl: default value of a control register */
 	u64		(*pmc_dfl)(unsigned int pmc);
+	/** @pmc_rsvd: bits of a control register that always have their default value */
 	u64		(*pmc_rsvd)(unsigned int pmc);
+	/**
+	 * @check: check that to_attr() knows the value of a control register; a
+	 * bit that is not supported is accepted if the hardware has it; NULL
+	 * accepts all values
+	 */
 	int		(*check)(unsigned int pmc, u64 value, u32 flags);
+	/**
+	 * @to_attr: describe the event that data register @pmd counts; @pmcs
+	 * has PFM_MAX_PMCS elements; 0, -ENOENT if no written register selects
+	 * an event, or an error
+	 */
 	int		(*to_attr)(unsigned int pmd, const struct pfm_pmc_val *pmcs,
 				   struct perf_event_attr *attr);
+	/**
+	 * @pmd_of: data register of the counter that an active event of the
+	 * CPU's PMU occupies; NULL if the map is not that of the CPU's PMU
+	 */
 	unsigned int	(*pmd_of)(const struct perf_event *event);
 };
 

@@ -45,7 +45,7 @@ struct aux_snapshot {
  * aux_written tells how much of an overwritten area is valid, whatever head the driver
  * reports. For drivers that report offsets it is a lower bound.
  */
-static void take(struct aux_snapshot *snap, struct perf_event *event)
+static void note_position(struct aux_snapshot *snap, struct perf_event *event)
 {
 	struct perf_buffer *rb = snap->rb;
 	u64 written;
@@ -88,7 +88,7 @@ static void aux_snapshot_event(struct perf_event *event,
 	if (READ_ONCE(snap->rb->aux_nest)) {
 		snap->ret = -EOPNOTSUPP;
 	} else {
-		take(snap, event);
+		note_position(snap, event);
 		snap->taken = true;
 	}
 
@@ -120,7 +120,7 @@ static int aux_snapshot_family(struct perf_event *event, struct aux_snapshot *sn
 	if (snap->ret)
 		return snap->ret;
 	if (!snap->taken)
-		take(snap, event);
+		note_position(snap, event);
 
 	return 0;
 }

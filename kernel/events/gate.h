@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Performance event gates: the calls that the core makes. kernel/events/gate/gate.h
+ * Performance event gates: the hooks that the core calls. kernel/events/gate/gate.h
  * explains the objects.
  */
 #ifndef _KERNEL_EVENTS_GATE_H
@@ -33,6 +33,7 @@ void perf_gate_pmu_start(struct perf_event *event, int flags);
 bool __perf_gate_aux_pause(struct perf_event *event, bool pause);
 
 /* account.c */
+bool perf_gate_can_stop(struct perf_event *event);
 u64 __perf_gate_count(struct perf_event *event);
 u64 __perf_gate_tick_span(struct perf_event *event);
 bool __perf_gate_hides_index(struct perf_event *event);
@@ -46,15 +47,18 @@ int perf_gate_read_values(struct perf_event *event, u64 read_format, u64 running
 /* state.c */
 int __perf_gate_init(struct perf_event *event);
 void __perf_gate_release(struct perf_event *event);
-void __perf_gate_sever(struct perf_event *event);
+void __perf_gate_detach(struct perf_event *event);
 int __perf_gate_inherit(struct perf_event *child, struct perf_event *source);
+
+/* windows.c */
+void perf_gate_drop_window(struct perf_event *event);
 
 /* link.c */
 long perf_gate_ioctl(struct perf_event *event, unsigned int cmd, unsigned long arg);
 
 /*
- * Turning the key on waits for all sections with interrupts off, so a firing never
- * interrupts one that took the key for off: perf_gate_get_key().
+ * perf_gate_get_key() waits for all sections that have interrupts off, so a firing
+ * never interrupts a section that has seen the key off.
  */
 static __always_inline bool perf_gates_exist(void)
 {
@@ -67,33 +71,33 @@ static __always_inline bool perf_gate_has_account(struct perf_event *event)
 	return perf_gates_exist() && READ_ONCE(event->gate_account);
 }
 
-/* The event occurred, or does a part of its overflow as PERF_GATE_{BEFORE,AFTER}. */
+/* Fire: the event occurred, or reached the given part of its overflow. */
 static __always_inline void perf_gate_fire(struct perf_event *event, unsigned long pass)
 {
 	if (perf_gates_exist() && !hlist_empty(&(event->parent ?: event)->gate_links))
 		__perf_gate_fire(event, pass);
 }
 
-/* The event overflowed while it is throttled, so no BPF program was asked. */
+/* Fire an event that overflowed while throttled, so that its BPF program did not run. */
 static __always_inline void perf_gate_fire_throttled(struct perf_event *event)
 {
 	if (perf_gates_exist())
 		__perf_gate_fire_throttled(event);
 }
 
-/* The overflows of the event are to be dropped. */
+/* Tell whether overflows of the event must be dropped. */
 static __always_inline bool perf_gate_closed(struct perf_event *event)
 {
 	return perf_gate_has_account(event) && __perf_gate_closed(event);
 }
 
-/* The user page of the event must not tell which counter it has. */
+/* Tell whether the user page must hide the counter of the event. */
 static __always_inline bool perf_gate_hides_index(struct perf_event *event)
 {
 	return perf_gate_has_account(event) && __perf_gate_hides_index(event);
 }
 
-/* pmu::add() of the event. */
+/* Call pmu::add(), after settling the account. */
 static __always_inline int perf_gate_pmu_add(struct perf_event *event)
 {
 	if (perf_gate_has_account(event))
@@ -102,7 +106,7 @@ static __always_inline int perf_gate_pmu_add(struct perf_event *event)
 	return event->pmu->add(event, PERF_EF_START);
 }
 
-/* pmu::del() of the event. The account outlives the key. */
+/* Call pmu::del(). The key is on as long as a running event has an account. */
 static __always_inline void perf_gate_pmu_del(struct perf_event *event)
 {
 	if (perf_gate_has_account(event))
@@ -111,26 +115,33 @@ static __always_inline void perf_gate_pmu_del(struct perf_event *event)
 		event->pmu->del(event, 0);
 }
 
-/* The event is about to count although its task does not run here. */
+/* Settle an event that is about to count although its task does not run here. */
 static __always_inline void perf_gate_catch_up(struct perf_event *event)
 {
 	if (perf_gate_has_account(event))
 		__perf_gate_catch_up(event);
 }
 
-/* For how many ns the event has counted since the last tick; 0 if it is too early to say. */
+/* The event is throttled: its PMU has stopped it. */
+static __always_inline void perf_gate_throttle(struct perf_event *event)
+{
+	if (perf_gate_has_account(event))
+		perf_gate_drop_window(event);
+}
+
+/* Time in ns that the event has counted since the last tick; 0 if that is too short. */
 static __always_inline u64 perf_gate_tick_span(struct perf_event *event)
 {
 	return perf_gate_has_account(event) ? __perf_gate_tick_span(event) : TICK_NSEC;
 }
 
-/* True if the gate of the event pauses and resumes it. */
+/* Pause or resume an AUX area event. False if the event has no account for that. */
 static __always_inline bool perf_gate_aux_pause(struct perf_event *event, bool pause)
 {
 	return perf_gate_has_account(event) && __perf_gate_aux_pause(event, pause);
 }
 
-/* A firing must not read the PMU before it runs again, though it counts as enabled. */
+/* Enable a PMU. Firings defer meanwhile: the PMU counts as enabled before it can be read. */
 static __always_inline void perf_gate_pmu_enable(struct pmu *pmu)
 {
 	if (perf_gates_exist())
@@ -139,7 +150,7 @@ static __always_inline void perf_gate_pmu_enable(struct pmu *pmu)
 		pmu->pmu_enable(pmu);
 }
 
-/* Bring the count of the event, which is active here, up to date. */
+/* Update the count of an event that is active on this CPU. */
 static __always_inline void perf_gate_pmu_read(struct perf_event *event)
 {
 	if (perf_gates_exist())
@@ -148,7 +159,7 @@ static __always_inline void perf_gate_pmu_read(struct perf_event *event)
 		event->pmu->read(event);
 }
 
-/* Call a function that has counts or times of this CPU in motion. */
+/* Call a function that changes counts or times of events of this CPU. */
 static __always_inline void perf_gate_call_deferring(void (*func)(void *), void *data)
 {
 	if (perf_gates_exist())
@@ -183,52 +194,56 @@ static __always_inline bool perf_gate_reset(struct perf_event *event)
 	return true;
 }
 
-/* The event is new. perf_gate_inherit() takes care of an inherited one. */
+/* Set up a new event. perf_gate_inherit() does this for an inherited event. */
 static inline int perf_gate_init(struct perf_event *event)
 {
+	if (event->attr.read_format & PERF_FORMAT_GATE_TOTAL && perf_gate_can_stop(event))
+		return -EINVAL;
+
 	return event->attr.start_paused && !event->parent ? __perf_gate_init(event) : 0;
 }
 
-/* The context is that of a new task. */
+/* Set up the context of a new task. */
 static inline void perf_gate_init_context(struct perf_event_context *ctx, u64 clone_flags)
 {
 	ctx->gate_thread = clone_flags & CLONE_THREAD;
 }
 
-/* The context belongs to its task, because its gates do. perf_event_context::lock is held. */
+/* A context with states of gates stays with its task. perf_event_context::lock is held. */
 static inline bool perf_gate_keeps_context(struct perf_event_context *ctx)
 {
 	return !RB_EMPTY_ROOT(&ctx->gate_states.tree[0]);
 }
 
-/* The event is being freed. Not behind the key, because releasing a gate drops the key. */
+/* Free an event. This is not behind the key, because releasing an account drops the key. */
 static inline void perf_gate_release(struct perf_event *event)
 {
 	if (event->gate_account)
 		__perf_gate_release(event);
 }
 
-/* The event is closed, or moves to the context of another CPU. */
-static inline void perf_gate_sever(struct perf_event *event)
+/* Detach an event that is closed or moves to the context of another CPU. */
+static inline void perf_gate_detach(struct perf_event *event)
 {
 	if (event->gate || !hlist_empty(&event->gate_links))
-		__perf_gate_sever(event);
+		__perf_gate_detach(event);
 }
 
-/* RCU readers of the event are gone. An opened event's account begins its member. */
+/* Free the account after a grace period; that of an opened event begins its member. */
 static inline void perf_gate_free_rcu(struct perf_event *event)
 {
 	kfree(event->gate_account);
+	kfree(event->gate_window);
 }
 
-/* The child is a copy of the source, an event of the task that forks. */
+/* Set up @child, a copy of @source, which is an event of the task that forks. */
 static inline int perf_gate_inherit(struct perf_event *child, struct perf_event *source)
 {
 	return perf_gates_exist() && child->parent->gate ?
 	       __perf_gate_inherit(child, source) : 0;
 }
 
-/* The child is gone, except for its part in the values of its parent. */
+/* Add the values of a child that ends to those of its parent. */
 static inline void perf_gate_sync_child(struct perf_event *child)
 {
 	if (child->parent->gate_account)
@@ -243,6 +258,7 @@ static inline bool perf_gate_closed(struct perf_event *event) { return false; }
 static inline bool perf_gate_hides_index(struct perf_event *event) { return false; }
 static inline u64 perf_gate_tick_span(struct perf_event *event) { return TICK_NSEC; }
 static inline void perf_gate_catch_up(struct perf_event *event) { }
+static inline void perf_gate_throttle(struct perf_event *event) { }
 static inline void perf_gate_sync_child(struct perf_event *child) { }
 static inline void perf_gate_pmu_enable(struct pmu *pmu) { pmu->pmu_enable(pmu); }
 static inline void perf_gate_pmu_read(struct perf_event *event) { event->pmu->read(event); }
@@ -253,7 +269,7 @@ static inline int perf_gate_init(struct perf_event *event) { return 0; }
 static inline void perf_gate_init_context(struct perf_event_context *ctx, u64 clone_flags) { }
 static inline bool perf_gate_keeps_context(struct perf_event_context *ctx) { return false; }
 static inline void perf_gate_release(struct perf_event *event) { }
-static inline void perf_gate_sever(struct perf_event *event) { }
+static inline void perf_gate_detach(struct perf_event *event) { }
 static inline void perf_gate_free_rcu(struct perf_event *event) { }
 
 static inline void perf_gate_pmu_start(struct perf_event *event, int flags)
@@ -287,7 +303,7 @@ static inline long perf_gate_ioctl(struct perf_event *event, unsigned int cmd,
 	return -ENOTTY;
 }
 
-/* perf_gate_check_attr() refuses the bits that ask for values. */
+/* perf_gate_check_attr() rejects read formats that ask for these values. */
 static inline int perf_gate_add_values(struct perf_event *event, u64 read_format,
 				       u64 running, bool self, u64 *values)
 {
@@ -302,16 +318,20 @@ static inline int perf_gate_read_values(struct perf_event *event, u64 read_forma
 
 #endif /* CONFIG_PERF_EVENTS_GATE */
 
-/* The numbers in between are of ioctls that have a size in theirs. */
+/* Other ioctls with a number in this range encode an argument size, so they differ. */
 static inline bool perf_gate_is_ioctl(unsigned int cmd)
 {
 	return cmd - PERF_EVENT_IOC_SET_STARTER <=
-	       PERF_EVENT_IOC_JOIN_GATE - PERF_EVENT_IOC_SET_STARTER;
+	       PERF_EVENT_IOC_JOIN_GATE - PERF_EVENT_IOC_SET_STARTER ||
+	       cmd == PERF_EVENT_IOC_SET_WINDOWS || cmd == PERF_EVENT_IOC_GET_WINDOWS;
 }
 
-#define PERF_FORMAT_GATE	(PERF_FORMAT_GATE_TIME | PERF_FORMAT_GATE_COUNT)
+#define PERF_FORMAT_GATE	(PERF_FORMAT_GATE_TIME | PERF_FORMAT_GATE_COUNT | \
+				 PERF_FORMAT_GATE_TOTAL)
+/* The most values that these bits ask for. */
+#define PERF_GATE_NR_VALUES	3
 
-/* The kernel has all features of gates that the attributes ask for. */
+/* Reject attributes that need gates in a kernel without them. */
 static inline int perf_gate_check_attr(const struct perf_event_attr *attr)
 {
 	if (!attr->start_paused && !attr->gate_nest &&

@@ -58,21 +58,21 @@
 
 /**
  * struct perf_mmap_charge - Charge for a buffer, or for its AUX area
- * @user:	user that pays, referenced
- * @user_pages:	charged to @user's allowance, in pages
- * @excess_pages: charged to @mm, or to @user when @mm is NULL, in pages
- * @exempt:	the limit does not bind, so @user is not charged for @excess_pages
- * @mm:		mm that pays, NULL when it has no mapping any more
- * @nr:		number of mappings of @mm
- * @rcu:	frees the charge
  */
 struct perf_mmap_charge {
+	/** @user: user that pays, referenced */
 	struct user_struct	*user;
+	/** @user_pages: charged to @user's allowance, in pages */
 	unsigned long		user_pages;
+	/** @excess_pages: charged to @mm, or to @user when @mm is NULL, in pages */
 	unsigned long		excess_pages;
+	/** @exempt: the limit does not bind, so @user is not charged for @excess_pages */
 	bool			exempt;
+	/** @mm: mm that is charged, NULL when it has no mapping any more */
 	struct mm_struct	*mm;
+	/** @nr: number of mappings of @mm */
 	unsigned long		nr;
+	/** @rcu: frees the charge */
 	struct rcu_head		rcu;
 };
 

@@ -496,7 +496,7 @@ static noinline int perf_read_one_tail(struct perf_event *event, u64 read_format
 				       u64 running, const u64 *head, int n,
 				       char __user *buf)
 {
-	u64 values[7];
+	u64 values[4 + 1 + PERF_GATE_NR_VALUES];
 
 	memcpy(values, head, n * sizeof(u64));
 	if (read_format & PERF_FORMAT_LOST)
@@ -645,7 +645,7 @@ static noinline void perf_output_read_tail(struct perf_output_handle *handle,
 					   struct perf_event *sub, u64 running,
 					   bool self)
 {
-	u64 values[3] = {};
+	u64 values[1 + PERF_GATE_NR_VALUES] = {};
 	int n;
 
 	n = perf_read_group_tail(sub, event->attr.read_format,

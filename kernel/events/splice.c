@@ -32,7 +32,7 @@
  *	 |  ^		the last one ends, or leaves the buffer
  *	 v  |
  *	ending	  no event begins a record; a grace period lets the writers finish
- *	 |  ^		end_rcu() sets perf_splice::dead
+ *	 |  ^		mark_dead_rcu() sets perf_splice::dead
  *	 v  | an event is redirected here
  *	dead	  the reader writes the PERF_RECORD_LOST that is due, and sees the end
  *
@@ -148,7 +148,7 @@ static size_t pipe_room(struct pipe_inode_info *pipe)
  * pipe's readers from the page until the caller has counted it in
  * perf_splice::refcount. Return the bytes moved, or -ENOMEM.
  */
-static ssize_t take_some(struct perf_buffer *rb, struct pipe_inode_info *pipe, size_t len)
+static ssize_t move_to_pipe(struct perf_buffer *rb, struct pipe_inode_info *pipe, size_t len)
 {
 	struct perf_splice *splice = rb->splice;
 	unsigned long tail = splice->tail;
@@ -217,7 +217,7 @@ ssize_t perf_splice_take(struct perf_buffer *rb, struct pipe_inode_info *pipe,
 	head = smp_load_acquire(&rb->published);
 	len = min_t(size_t, len, head - splice->tail);
 	while (done < len && pipe_has_room(pipe)) {
-		ret = take_some(rb, pipe, len - done);
+		ret = move_to_pipe(rb, pipe, len - done);
 		if (ret < 0)
 			break;
 		done += ret;
@@ -242,7 +242,7 @@ static bool event_is_dead(struct perf_event *event)
 	       list_empty_careful(&event->child_list);
 }
 
-static void end_rcu(struct rcu_head *rcu)
+static void mark_dead_rcu(struct rcu_head *rcu)
 {
 	struct perf_splice *splice = container_of(rcu, struct perf_splice, rcu);
 	struct perf_buffer *rb = splice->rb;
@@ -250,7 +250,7 @@ static void end_rcu(struct rcu_head *rcu)
 	scoped_guard(spinlock_irqsave, &rb->event_lock) {
 		if (splice->ending_again) {
 			splice->ending_again = false;
-			call_rcu_hurry(&splice->rcu, end_rcu);
+			call_rcu_hurry(&splice->rcu, mark_dead_rcu);
 			return;
 		}
 		splice->ending = false;
@@ -266,7 +266,7 @@ static void end_rcu(struct rcu_head *rcu)
  * waits for them, because they are RCU readers. Without an owner, no reader is left to
  * see the end.
  */
-static void end_if_none_lives(struct perf_buffer *rb)
+static void end_if_no_event_is_live(struct perf_buffer *rb)
 {
 	struct perf_splice *splice = rb->splice;
 
@@ -281,7 +281,7 @@ static void end_if_none_lives(struct perf_buffer *rb)
 
 	splice->ending = true;
 	refcount_inc(&rb->refcount);
-	call_rcu_hurry(&splice->rcu, end_rcu);
+	call_rcu_hurry(&splice->rcu, mark_dead_rcu);
 }
 
 void __perf_splice_attach(struct perf_buffer *rb, struct perf_event *event)
@@ -302,7 +302,7 @@ void __perf_splice_attach(struct perf_buffer *rb, struct perf_event *event)
 		WRITE_ONCE(splice->nr_live, splice->nr_live + 1);
 		WRITE_ONCE(splice->dead, false);
 	}
-	end_if_none_lives(rb);
+	end_if_no_event_is_live(rb);
 }
 
 bool __perf_splice_detach(struct perf_buffer *rb, struct perf_event *event)
@@ -314,7 +314,7 @@ bool __perf_splice_detach(struct perf_buffer *rb, struct perf_event *event)
 
 	WRITE_ONCE(event->live_rb, NULL);
 	WRITE_ONCE(rb->splice->nr_live, rb->splice->nr_live - 1);
-	end_if_none_lives(rb);
+	end_if_no_event_is_live(rb);
 	return !rb->splice->nr_live;
 }
 
@@ -341,7 +341,7 @@ void __perf_splice_event_ended(struct perf_event *event)
 }
 
 /* Writers on other CPUs than @cpu are refused from here on, without a warning. */
-static void set_cpu(struct perf_buffer *rb, int cpu)
+static void change_writer_cpu(struct perf_buffer *rb, int cpu)
 {
 	struct perf_splice *splice = rb->splice;
 
@@ -369,7 +369,7 @@ void perf_splice_event_moves(struct perf_event *event)
 
 	rb = rcu_dereference(event->rb);
 	if (rb && rb->splice)
-		set_cpu(rb, nr_cpu_ids);
+		change_writer_cpu(rb, nr_cpu_ids);
 }
 
 /**
@@ -394,15 +394,15 @@ void perf_splice_event_moved(struct perf_event *event)
 	rb = rcu_dereference(event->rb);
 	owner = rb && rb->splice ? READ_ONCE(rb->splice->owner) : NULL;
 	if (owner)
-		set_cpu(rb, READ_ONCE(owner->cpu));
+		change_writer_cpu(rb, READ_ONCE(owner->cpu));
 }
 
-static bool none_lives(struct perf_buffer *rb)
+static bool no_event_is_live(struct perf_buffer *rb)
 {
 	return !READ_ONCE(rb->splice->nr_live);
 }
 
-static bool is_dead(struct perf_buffer *rb)
+static bool buffer_is_dead(struct perf_buffer *rb)
 {
 	return READ_ONCE(rb->splice->dead);
 }
@@ -437,7 +437,7 @@ static bool splice_ready(struct perf_buffer *rb)
 	    ((long)(woken - READ_ONCE(rb->splice->tail)) > 0 || READ_ONCE(rb->paused)))
 		return true;
 
-	return none_lives(rb);
+	return no_event_is_live(rb);
 }
 
 /*
@@ -474,12 +474,12 @@ static void write_last_lost(struct perf_buffer *rb)
  */
 bool perf_splice_at_end(struct perf_buffer *rb)
 {
-	if (!is_dead(rb))
+	if (!buffer_is_dead(rb))
 		return false;
 
 	/* The lock keeps out events that attach later and would write as well. */
 	scoped_guard(spinlock_irqsave, &rb->event_lock) {
-		if (!is_dead(rb))
+		if (!buffer_is_dead(rb))
 			return false;
 		if (!has_unread(rb) && local_read(&rb->lost))
 			write_last_lost(rb);
@@ -509,7 +509,7 @@ static int wait_for_end(struct perf_event *event, struct perf_buffer *rb,
 	int ret;
 
 	pipe_unlock(pipe);
-	ret = wait_event_interruptible(event->waitq, is_dead(rb) || !none_lives(rb));
+	ret = wait_event_interruptible(event->waitq, buffer_is_dead(rb) || !no_event_is_live(rb));
 	pipe_lock(pipe);
 	return ret;
 }
@@ -564,7 +564,7 @@ static ssize_t splice_records(struct perf_event *event, struct perf_buffer *rb,
 		ret = perf_splice_take(rb, pipe, len);
 		if (ret)
 			return ret;
-		if (none_lives(rb) && !is_dead(rb)) {
+		if (no_event_is_live(rb) && !buffer_is_dead(rb)) {
 			ret = wait_for_end(event, rb, pipe) ?: wait_for_room(pipe, wait);
 			if (ret)
 				return ret;
@@ -632,7 +632,7 @@ __poll_t perf_splice_poll(struct perf_buffer *rb)
 	__poll_t events = 0;
 	bool in;
 
-	if (none_lives(rb)) {
+	if (no_event_is_live(rb)) {
 		events = EPOLLHUP;
 		in = has_unread(rb) || local_read(&rb->lost);
 	} else {
@@ -778,7 +778,7 @@ static int attach_new_buffer(struct perf_event *event, unsigned long nr_pages,
 	return ret;
 }
 
-static int copy_buffer(struct perf_event_buffer *to, struct perf_event_buffer __user *arg)
+static int copy_buffer_arg(struct perf_event_buffer *to, struct perf_event_buffer __user *arg)
 {
 	u32 size;
 	int ret;
@@ -822,7 +822,7 @@ long perf_splice_alloc(struct perf_event *event, struct perf_event_buffer __user
 	if (ret)
 		return ret;
 
-	ret = copy_buffer(&buffer, arg);
+	ret = copy_buffer_arg(&buffer, arg);
 	if (ret)
 		return ret;
 	if (is_write_backward(event) || (event->cpu == -1 && event->attr.inherit))

@@ -18,47 +18,52 @@ struct pipe_inode_info;
 
 /**
  * struct perf_splice - State of a buffer that is read by splice(2)
- * @owner:	event whose file reads the buffer, NULL when that is closed
- * @cpu:	CPU of all writers, -1 if the task that the events observe is the
- *		writer
- * @moved:	an event has moved to another CPU with its PMU, so that the events
- *		of the buffer need not be on one CPU any more
- * @tail:	position up to which records are read; stored with release under
- *		@lock, loaded with acquire by writers
- * @woken:	perf_buffer::head at the last wakeup, stored by writers
- * @node:	NUMA node of its pages
- * @lock:	serializes readers
- * @refcount:	one for the buffer, and one for each page in a pipe
- * @rb:		the buffer
- * @rcu:	callback after the grace period, sets @dead
- * @nr_live:	number of events that may write to the buffer;
- *		perf_buffer::event_lock protects it and the next three
- * @ending:	a callback of @rcu is on its way
- * @ending_again: @nr_live has become zero once more since @ending was set
- * @dead:	@nr_live is zero and all writers are done
- * @spare_lock:	protects the following, in process context
- * @max_spares:	largest number of pages in @spares, 0 when @owner is NULL
- * @nr_spares:	number of pages in @spares
- * @spares:	pages with records of this buffer that have no other reference
  */
 struct perf_splice {
+	/** @owner: event whose file reads the buffer, NULL when that is closed */
 	struct perf_event	*owner;
+	/** @cpu: CPU of all writers, -1 if the task that the events observe is the writer */
 	int			cpu;
+	/**
+	 * @moved: an event has moved to another CPU with its PMU, so that the
+	 * events of the buffer need not be on one CPU any more
+	 */
 	bool			moved;
+	/**
+	 * @tail: position up to which records are read; stored with release
+	 * under @lock, loaded with acquire by writers
+	 */
 	unsigned long		tail;
+	/** @woken: perf_buffer::head at the last wakeup, stored by writers */
 	unsigned long		woken;
+	/** @node: NUMA node of its pages */
 	int			node;
+	/** @lock: serializes readers */
 	struct mutex		lock;
+	/** @refcount: one for the buffer, and one for each page in a pipe */
 	refcount_t		refcount;
+	/** @rb: the buffer */
 	struct perf_buffer	*rb;
+	/** @rcu: callback after the grace period, sets @dead */
 	struct rcu_head		rcu;
+	/**
+	 * @nr_live: number of events that may write to the buffer;
+	 * perf_buffer::event_lock protects it and the next three
+	 */
 	unsigned int		nr_live;
+	/** @ending: a callback of @rcu is on its way */
 	bool			ending;
+	/** @ending_again: @nr_live has become zero once more since @ending was set */
 	bool			ending_again;
+	/** @dead: @nr_live is zero and all writers are done */
 	bool			dead;
+	/** @spare_lock: protects the following, in process context */
 	spinlock_t		spare_lock;
+	/** @max_spares: largest number of pages in @spares, 0 when @owner is NULL */
 	unsigned int		max_spares;
+	/** @nr_spares: number of pages in @spares */
 	unsigned int		nr_spares;
+	/** @spares: pages with records of this buffer that have no other reference */
 	struct page		*spares[PERF_SPLICE_SPARES];
 };
 
@@ -147,8 +152,8 @@ static __always_inline void perf_splice_publish(struct perf_buffer *rb,
  *
  * For a buffer that is mapped, the branch that depends on it orders the stores of the
  * record after it. In a buffer that is read by splice(2) a new page replaces each page
- * that was taken, and a branch does not order the load of perf_buffer::data_pages. That
- * load needs the acquire.
+ * that was taken, and a branch does not order the load of perf_buffer::data_pages,
+ * which needs the acquire.
  *
  * Context: Any, NMI included.
  * Return: The position of the first byte that is not read.
@@ -158,7 +163,7 @@ static __always_inline unsigned long rb_tail(struct perf_buffer *rb)
 	struct perf_splice *splice = rb_splice(rb);
 
 	if (unlikely(splice)) {
-		/* Pairs with the release in take_some(). */
+		/* Pairs with the release in move_to_pipe(). */
 		return smp_load_acquire(&splice->tail);
 	}
 
@@ -214,7 +219,7 @@ static __always_inline bool perf_splice_foreign(struct perf_buffer *rb)
 	if (likely(cpu < 0 || cpu == raw_smp_processor_id()))
 		return false;
 
-	/* Pairs with the barrier in set_cpu(). */
+	/* Pairs with the barrier in change_writer_cpu(). */
 	smp_rmb();
 	WARN_ON_ONCE(!READ_ONCE(splice->moved));
 	return true;

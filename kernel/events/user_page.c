@@ -103,7 +103,7 @@ static s64 perf_userpage_prev_count(struct perf_event *event,
 
 /*
  * With cap_user_time, readers add to time_enabled what the clock has advanced
- * since the page was written. That is right only if each stop of the time and
+ * since the page was written. This is right only if each stop of the time and
  * each start of it is published. An event that its CPU filter or its cgroup
  * keeps off the PMU is not published. An inherited event that has a mapping
  * also has a CPU filter.

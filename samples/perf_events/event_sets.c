@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Measure more events than the PMU has counters: by event sets, with the time
- * that each was counted, by perf's own multiplexing, and one set after the other
- * in runs of their own, which is exact.
+ * Measure more events than the PMU has counters in three ways: by event sets,
+ * with the time of each; by perf's own multiplexing; and one set after the other
+ * in separate runs, which is exact.
  *
  *	event_sets [ROUNDS [PER_SET EVENT...]]
  *
@@ -31,7 +31,7 @@
 #define MAX_EVENTS	32
 #define PER_SET_MAX	8
 
-/* What read(2) gives of a perf event. */
+/* Values that read(2) returns for a perf event. */
 struct reading {
 	__u64		value;
 	__u64		enabled;
@@ -75,7 +75,7 @@ static long check(const char *what, long ret)
 	return ret;
 }
 
-/* A loop, and memory that is touched and given back: the same in each run. */
+/* The same work in each run: a loop, and memory that is touched and freed. */
 static __u64 work(unsigned int rounds)
 {
 	size_t page = sysconf(_SC_PAGESIZE), size = 64 * page, i;
@@ -98,7 +98,7 @@ static __u64 work(unsigned int rounds)
 	return (end.tv_sec - start.tv_sec) * 1000000000ULL + end.tv_nsec - start.tv_nsec;
 }
 
-/* "event=0xc0,umask=0x01" or the like. */
+/* Parse a description such as "event=0xc0,umask=0x01". */
 static __u64 find_hardware(const char *name)
 {
 	char path[128], text[128] = "", *umask;
@@ -139,7 +139,7 @@ static void add_event(const char *name)
 	nr_events++;
 }
 
-/* User mode alone, where an event can tell. */
+/* Count user mode only, if the event supports it. */
 static void open_event(struct event *event)
 {
 	struct perf_event_attr attr = {
@@ -157,7 +157,7 @@ static void open_event(struct event *event)
 			  syscall(__NR_perf_event_open, &attr, 0, -1, -1, 0));
 }
 
-/* Each with perf's own multiplexing, if they are more than the counters. */
+/* Open each event alone, so that perf multiplexes them if there are too few counters. */
 static void run_with_perf(unsigned int first, unsigned int last, unsigned int rounds)
 {
 	unsigned int i;
@@ -241,7 +241,7 @@ static __u64 run_with_sets(unsigned int rounds)
 	return time;
 }
 
-/* A value that was counted for @part of @whole, and how far it is from the truth. */
+/* Print a value that was counted for @part of @whole, scaled, and its error. */
 static void print_scaled(const struct event *event, double value, double part, double whole)
 {
 	double scaled = part ? value * whole / part : 0;

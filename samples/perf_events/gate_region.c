@@ -4,7 +4,7 @@
  * gates of all counters, a uretprobe at its return closes them.
  *
  *	gate_region				an example in this program itself
- *	gate_region BINARY FUNCTION COMMAND...	in a command, its threads and its
+ *	gate_region BINARY FUNCTION COMMAND... in a command, its threads and its
  *						children, wherever BINARY is mapped
  *
  * Needs CONFIG_PERF_EVENTS_GATE and CONFIG_UPROBE_EVENTS in the kernel that it runs
@@ -44,7 +44,7 @@ static const struct {
 
 static int fds[ARRAY_SIZE(counters)];
 
-/* Where @address of the program stands in its file. */
+/* Compute the offset in the program's file of @address. */
 static __u64 file_offset(const void *elf, __u64 address)
 {
 	const Elf64_Ehdr *header = elf;
@@ -72,7 +72,10 @@ static __u64 find_in_table(const void *elf, const Elf64_Shdr *table,
 			continue;
 		address = symbol->st_value;
 #ifdef PPC64_LOCAL_ENTRY_OFFSET
-		/* Callers from the same binary skip the first instructions. */
+		/*
+		 * Callers in the same binary enter at the local entry point, after the
+		 * first instructions.
+		 */
 		address += PPC64_LOCAL_ENTRY_OFFSET(symbol->st_other);
 #endif
 		return file_offset(elf, address);
@@ -112,7 +115,7 @@ static int perf_event_open(struct perf_event_attr *attr, pid_t pid)
 {
 	attr->size = sizeof(*attr);
 	attr->inherit = 1;
-	/* The way to exec() is not of interest, nor is the program that goes it. */
+	/* Count from the exec() on, and not in this program. */
 	attr->disabled = pid != 0;
 	attr->enable_on_exec = pid != 0;
 	return syscall(SYS_perf_event_open, attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
@@ -137,7 +140,7 @@ static int open_probe(const char *binary, __u64 offset, bool at_return, pid_t pi
 	return fd;
 }
 
-/* Closed from the beginning, so that nothing outside of the function is counted. */
+/* Start with a closed gate, so that nothing outside of the function is counted. */
 static void open_counters(int entry, int leave, pid_t pid)
 {
 	unsigned int i;

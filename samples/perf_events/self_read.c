@@ -2,11 +2,11 @@
 /*
  * self_read - count the instructions of a loop without a system call
  *
- * The first page of an event's mapping tells where its counter is and what to
- * add to it, and what to add to its times. All of that changes when the event
- * moves, so the reader looks at the page's sequence count before and after.
+ * The first page of an event's mapping tells where its counter is, what to add
+ * to it, and what to add to its times. These change when the event moves, so
+ * the reader checks the page's sequence count before and after.
  *
- * Each value is compared with those of read(2), and so is what it takes.
+ * The values and their cost are compared with read(2).
  */
 #define __SANE_USERSPACE_TYPES__
 
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define LOAD(field)	__atomic_load_n(&(field), __ATOMIC_RELAXED)
-/* The kernel writes the page on this CPU: only the compiler could change the order. */
+/* The kernel writes the page on this CPU, so a compiler barrier suffices. */
 #define barrier()	asm volatile("" : : : "memory")
 
 struct value {
@@ -52,14 +52,14 @@ static inline __u64 ticks(void)
 #define PMC(x, index) case index: return CSR(0xc00 + (index) - 1)
 #define ticks()	CSR(0xc01)
 #else
-/* No counters are known that a program may read: there is read(2). */
+/* Programs cannot read counters on this architecture, so use read(2). */
 #define NO_COUNTERS
 #define PMC(x, index) case index: return 0
 #define ticks()	0ULL
 #endif
 
 #ifdef PMC
-/* The number of a register is part of the instruction. */
+/* The instruction encodes the number of the register. */
 static inline __u64 counter(__u32 index)
 {
 	switch (index) {
@@ -82,7 +82,7 @@ static inline __u64 counter(__u32 index)
 }
 #endif
 
-/* False where the counter cannot be read: the event is not on it, or it is not ours. */
+/* Return false if the counter cannot be read: the event has none, or the access is denied. */
 static bool read_page(const struct perf_event_mmap_page *page, struct value *value)
 {
 	__u64 delta, cyc, width;
@@ -105,7 +105,10 @@ static bool read_page(const struct perf_event_mmap_page *page, struct value *val
 		delta = 0;
 		if (page->cap_user_time) {
 			cyc = ticks();
-			/* A clock of fewer than 64 bits: since the last update. */
+			/*
+			 * For a clock of fewer than 64 bits, compute the time since the
+			 * last update.
+			 */
 			if (page->cap_user_time_short)
 				cyc = LOAD(page->time_cycles) +
 				      ((cyc - LOAD(page->time_cycles)) & LOAD(page->time_mask));
@@ -129,7 +132,7 @@ static double now(void)
 	return time.tv_sec * 1e9 + time.tv_nsec;
 }
 
-/* What one reading takes, as mean of many. */
+/* Compute the mean time of a read. */
 static void compare_cost(int fd, const struct perf_event_mmap_page *page)
 {
 	double start, by_page, by_call;
@@ -174,7 +177,7 @@ int main(void)
 	for (i = 0; i < 5; i++) {
 		for (volatile int work = 0; work < 100000; work++)
 			;
-		/* Of two readings from the page, one is before the call and one after. */
+		/* Read the page once before the call and once after. */
 		direct = read_page(page, &before);
 		if (read(fd, &call, sizeof(call)) != sizeof(call))
 			return 1;
@@ -185,7 +188,7 @@ int main(void)
 		}
 		printf("%14llu %14llu %14llu %16llu %14llu", before.count, call.count,
 		       after.count, before.running, call.running);
-		/* Events that take turns count for a part of the time. */
+		/* Multiplexed events count for a part of the time. */
 		if (call.running < call.enabled)
 			printf(" %.1f %% of the time", 100.0 * call.running / call.enabled);
 		printf(direct ? "\n" : " all by read(2)\n");

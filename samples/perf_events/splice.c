@@ -6,9 +6,9 @@
  *	splice				an example: 50000 page faults with a part of the stack
  *	splice COMMAND...		those of a command
  *
- * The receiver sleeps for 10 of each 20 ms. While write() waits for it nobody reads the
- * buffer. splice() goes on as long as the pipe has room, so the pipe adds to the buffer
- * what it can hold, and no byte is copied until the receiver reads it.
+ * The receiver sleeps for 10 of each 20 ms. While write() waits for it, the buffer is not
+ * read. splice() continues as long as the pipe has room, so the pipe enlarges the buffer,
+ * and no byte is copied until the receiver reads it.
  *
  * Needs CONFIG_PERF_EVENTS_SPLICE in the kernel that it runs on. See
  * Documentation/userspace-api/perf_ring_buffer_rules.rst.
@@ -95,7 +95,7 @@ static pid_t start_receiver(int from, int other_end)
 	exit(0);
 }
 
-/* From a mapping, by write(). */
+/* Send from a mapping by write(). */
 static void write_all(int fd, int to)
 {
 	size_t size = BUFFER_SIZE;
@@ -126,7 +126,7 @@ static void write_all(int fd, int to)
 	} while (!end);
 }
 
-/* From the pipe to the receiver, whenever that has room. */
+/* Move data from the pipe to the receiver, whenever it has room. */
 static pid_t start_mover(const int pipes[2], int to)
 {
 	pid_t pid = fork();
@@ -141,7 +141,7 @@ static pid_t start_mover(const int pipes[2], int to)
 	exit(0);
 }
 
-/* Whole pages to a pipe, as long as it has room. */
+/* Move whole pages to a pipe, as long as it has room. */
 static void splice_all(int fd, int to)
 {
 	struct perf_event_buffer buffer = {
@@ -216,7 +216,7 @@ static void record(const char *how, void (*move)(int fd, int to), char **command
 
 int main(int argc, char **argv)
 {
-	/* What is printed must not wait in a buffer that children have too. */
+	/* Flush now, because children inherit the buffer of stdout. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	page_size = sysconf(_SC_PAGESIZE);
 	record("mmap + write", write_all, argv + 1);

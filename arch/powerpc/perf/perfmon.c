@@ -2,9 +2,9 @@
 /*
  * Registers of a book3s PMU as the event set system calls show them.
  *
- * PMC i holds the raw code of the event that PMD i counts, i from 1 on, and its
- * flags say at which levels. The code may name a counter. Which one is really
- * used is up to perf.
+ * PMC i, from i = 1 on, holds the raw code of the event that PMD i counts, and
+ * its flags tell the privilege levels. The code may name a counter, but perf
+ * chooses the counter that is used.
  */
 #include <linux/bits.h>
 #include <linux/perf_event.h>
@@ -26,7 +26,7 @@ static int pfm_ppc_to_attr(unsigned int pmd, const struct pfm_pmc_val *pmcs,
 	return 0;
 }
 
-/* The counters of core-book3s.c have numbers from 1 on, too. */
+/* core-book3s.c numbers its counters from 1 on as well. */
 static unsigned int pfm_ppc_pmd_of(const struct perf_event *event)
 {
 	return event->hw.idx;
@@ -39,7 +39,7 @@ static struct pfm_pmu_map pfm_ppc_map __read_mostly = {
 };
 
 /**
- * pfm_arch_map() - The registers of the CPU's PMU
+ * pfm_arch_map() - Get the registers of the CPU's PMU
  *
  * Context: Any.
  * Return: The map, NULL if there is no PMU.

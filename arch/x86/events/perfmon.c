@@ -4,7 +4,7 @@
  *
  * PMC i is PERFEVTSELi, for the general purpose counter PMD i. PMC 16 is
  * FIXED_CTR_CTRL, four bits for each of PMD 16 (instructions), PMD 17 (cycles)
- * and PMD 18 (reference cycles). Which counter is really used is up to perf.
+ * and PMD 18 (reference cycles). Perf chooses the counter that is used.
  *
  * A counter whose EN bit is clear, or that counts at no level, is off. The bits that
  * make a counter interrupt are perf's, and written values of them are ignored, because
@@ -20,7 +20,7 @@
 #define PFM_MAX_FIXED	3
 #define PFM_MAX_GP	PFM_FIXED
 
-/* Perf sets this one. A program may write either value. */
+/* Perf sets this bit. A program may write either value. */
 #define PFM_EVTSEL_FORCED ARCH_PERFMON_EVENTSEL_INT
 #define PFM_EVTSEL_LEVELS (ARCH_PERFMON_EVENTSEL_USR | ARCH_PERFMON_EVENTSEL_OS)
 
@@ -28,7 +28,7 @@
 #define PFM_FIXED_USR	BIT(1)
 #define PFM_FIXED_PMI	BIT(3)
 
-/* Bits that no event has here, and those that perf sets as it sees fit */
+/* Bits that no event on this CPU has, and bits that perf sets itself */
 static u64 pfm_evtsel_none __ro_after_init = ARCH_PERFMON_EVENTSEL_PIN_CONTROL |
 					     GENMASK_ULL(63, 32);
 static u64 pfm_evtsel_perf __ro_after_init = PFM_EVTSEL_FORCED;
@@ -39,7 +39,7 @@ static const u64 pfm_fixed_event[PFM_MAX_FIXED] = {
 	PERF_COUNT_HW_REF_CPU_CYCLES,
 };
 
-static unsigned int pfm_nibble(u64 value, unsigned int fixed)
+static unsigned int pfm_fixed_ctrl(u64 value, unsigned int fixed)
 {
 	return (value >> (4 * fixed)) & 0xf;
 }
@@ -68,7 +68,7 @@ static u64 pfm_x86_pmc_rsvd(unsigned int pmc)
 	return ~levels;
 }
 
-/* The levels stand in the value. A counter that counts at none is off. */
+/* The value has the privilege levels. A counter without a level is off. */
 static int pfm_x86_check(unsigned int pmc, u64 value, u32 flags)
 {
 	u64 none = pfm_evtsel_none;
@@ -81,7 +81,7 @@ static int pfm_x86_check(unsigned int pmc, u64 value, u32 flags)
 static int pfm_x86_fixed_attr(unsigned int fixed, const struct pfm_pmc_val *pmc,
 			      struct perf_event_attr *attr)
 {
-	unsigned int levels = pfm_nibble(pmc->value, fixed);
+	unsigned int levels = pfm_fixed_ctrl(pmc->value, fixed);
 
 	if (!pmc->used || !(levels & (PFM_FIXED_OS | PFM_FIXED_USR)))
 		return -ENOENT;
@@ -132,10 +132,10 @@ static struct pfm_pmu_map pfm_x86_map __read_mostly = {
 };
 
 /**
- * pfm_arch_map() - The registers of the CPU's PMU
+ * pfm_arch_map() - Get the registers of the CPU's PMU
  *
- * A hybrid system has a PMU per kind of core and none for all: there, a context
- * names the PMU by its type.
+ * A hybrid system has a PMU for each kind of core and none for all of them, so
+ * a context has to name a PMU by its type.
  *
  * Context: Any.
  * Return: The map, NULL if there is no PMU.
@@ -145,7 +145,7 @@ const struct pfm_pmu_map *pfm_arch_map(void)
 	return pfm_x86_map.pmds ? &pfm_x86_map : NULL;
 }
 
-/* AMD's events have twelve bits from family 10h on, and two bits say which guests. */
+/* From family 10h on, AMD's event codes have twelve bits, and two bits select guests. */
 static void __init pfm_amd_init(void)
 {
 	const u64 event = GENMASK_ULL(35, 32);

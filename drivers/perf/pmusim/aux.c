@@ -30,7 +30,7 @@
 
 #define PMUSIM_AUX_PATTERN	(0x5aa5ULL << 48)
 
-/* What a tick writes with interrupts off */
+/* Number of bytes that a tick writes with interrupts off */
 #define PMUSIM_AUX_STEP		SZ_64K
 
 static struct pmusim_aux_cpu *pmusim_aux_this_cpu(struct perf_event *event)
@@ -112,7 +112,7 @@ static u64 pmusim_aux_flags(u32 inject)
 }
 
 /* Publish the data so far and go on. Return false if that is impossible. */
-static bool pmusim_aux_turn(struct pmusim_aux_cpu *a)
+static bool pmusim_aux_restart(struct pmusim_aux_cpu *a)
 {
 	struct pmusim_aux_event *ae = to_aux_event(a->event);
 	u32 inject = pmusim_aux_injection(ae);
@@ -170,7 +170,7 @@ static void pmusim_aux_produce(struct pmusim_aux_cpu *a, unsigned long bytes)
 		if (part < bytes && !again) {
 			/* The reader may have made room since begin(). */
 			again = true;
-			if (!pmusim_aux_turn(a))
+			if (!pmusim_aux_restart(a))
 				return;
 			continue;
 		}
@@ -184,7 +184,7 @@ static void pmusim_aux_produce(struct pmusim_aux_cpu *a, unsigned long bytes)
 
 	if (a->running && !a->buf->overwrite && a->written &&
 	    (long)(a->pos - a->handle.wakeup) >= 0)
-		pmusim_aux_turn(a);
+		pmusim_aux_restart(a);
 }
 
 /**

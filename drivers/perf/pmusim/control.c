@@ -95,7 +95,7 @@ static int pmusim_tick_cpu(int cpu, struct pmusim_tick_args *args)
 	return 0;
 }
 
-static struct pmusim *pmusim_find(const char *name)
+static struct pmusim *pmusim_find_instance(const char *name)
 {
 	struct pmusim **sim;
 
@@ -114,7 +114,7 @@ static int pmusim_parse_tick(char *text, struct pmusim_tick_args *args)
 
 	args->sim = &pmusim_counters;
 	if (sscanf(text, "%31s %d %llu", name, &idx, &args->left) == 3)
-		args->sim = pmusim_find(name);
+		args->sim = pmusim_find_instance(name);
 	else if (sscanf(text, "%d %llu", &idx, &args->left) != 2)
 		return -EINVAL;
 	args->idx = idx;

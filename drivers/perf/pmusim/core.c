@@ -20,8 +20,8 @@
  *            snapshots; see struct pmusim_cpu and struct pmusim_aux_cpu for how
  *            they get along with what they interrupt.
  * Lifetime:  An event holds the module, so all are gone when it is unloaded.
- *            What the driver keeps for an event is freed by perf_event::destroy,
- *            when the event is on no CPU and its timer is stopped.
+ *            The driver's data of an event is freed by perf_event::destroy, when the
+ *            event is on no CPU and its timer is stopped.
  * Locking:   None in the methods of the PMUs. A mutex per CPU orders the writers
  *            of ticks, and each PMU's settings change only while it has no event.
  */

@@ -99,7 +99,7 @@ u64 pmusim_tick(struct pmusim_cpu *c, int idx, u64 n)
 }
 
 /* The clock advances by itself, so bring its register up to date. */
-static void pmusim_clock_in(struct pmusim_cpu *c, int idx)
+static void pmusim_update_clock(struct pmusim_cpu *c, int idx)
 {
 	struct pmusim_event *pe = to_pmusim_event(c->event[idx]);
 	u64 old, now;
@@ -252,7 +252,7 @@ enum hrtimer_restart pmusim_timer_fn(struct hrtimer *timer)
 		return HRTIMER_NORESTART;
 
 	if (pe->source == PMUSIM_SOURCE_CLOCK) {
-		pmusim_clock_in(c, idx);
+		pmusim_update_clock(c, idx);
 		if (pmusim_overflowed(c, pe->event))
 			pmusim_raise(c, idx);
 		/* If there was an overflow, its handler starts the timer again. */
@@ -297,10 +297,7 @@ void pmusim_start(struct perf_event *event, int flags)
 	set_bit(hwc->idx, &c->started);
 	pmusim_arm(event);
 	perf_event_update_userpage(event);
-	/*
-	 * A clock has its timer, so do not tick here: repeated starts must not get
-	 * stuck.
-	 */
+	/* A clock has its timer, so do not tick here, or repeated starts could loop. */
 	if (pe->source != PMUSIM_SOURCE_CLOCK && pmusim_overflowed(c, event))
 		pmusim_raise(c, hwc->idx);
 }
@@ -322,7 +319,7 @@ void pmusim_stop(struct perf_event *event, int flags)
 	if (!(hwc->state & PERF_HES_STOPPED)) {
 		/* The next start handles an overflow that this update finds. */
 		clear_bit(hwc->idx, &c->started);
-		pmusim_clock_in(c, hwc->idx);
+		pmusim_update_clock(c, hwc->idx);
 		/* The caller may be the timer itself, so do not wait for it. */
 		if (!in_nmi())
 			hrtimer_try_to_cancel(&pe->timer);
@@ -353,6 +350,6 @@ void pmusim_read(struct perf_event *event)
 	if (event->hw.state & PERF_HES_UPTODATE || to_pmusim_event(event)->busy)
 		return;
 	if (test_bit(event->hw.idx, &c->started))
-		pmusim_clock_in(c, event->hw.idx);
+		pmusim_update_clock(c, event->hw.idx);
 	pmusim_update(event);
 }

@@ -19,21 +19,21 @@
 
 /**
  * struct pmusim_log_entry - one call
- * @pmu:	The PMU
- * @id:		perf_event::id, 0 for none
- * @cpu:	Where
- * @flags:	The argument of the method
- * @result:	What it returned
- * @op:		The method
- * @valid:	The rest is written
  */
 struct pmusim_log_entry {
+	/** @pmu: The PMU */
 	struct pmu		*pmu;
+	/** @id: perf_event::id, 0 for none */
 	u64			id;
+	/** @cpu: CPU of the call */
 	int			cpu;
+	/** @flags: The argument of the method */
 	unsigned int		flags;
+	/** @result: Return value of the method */
 	int			result;
+	/** @op: The method */
 	enum pmusim_op		op;
+	/** @valid: All other members are written */
 	bool			valid;
 };
 
@@ -63,7 +63,7 @@ static DEFINE_MUTEX(pmusim_log_mutex);
  * @event:	The event, NULL if the method has none
  * @op:		The method
  * @flags:	Its argument
- * @result:	What it returns
+ * @result:	Return value of the method
  *
  * Context: Preemption off, NMIs.
  */

@@ -22,10 +22,10 @@
 #include "pmusim.h"
 
 /*
- * An NMI that comes for another reason, after one was sent and before it is here,
- * finds the overflow and handles it. The one that was sent then finds nothing, and
- * must not be reported as unknown. That excuse is good once for each that is sent, or
- * the NMIs of others would never be looked into.
+ * An NMI with another source may arrive between the sending of an NMI and its arrival,
+ * find the overflow and handle it. The NMI that was sent then finds nothing and must
+ * not be reported as unknown. Each sent NMI excuses one NMI without a source, because
+ * otherwise unknown NMIs of other devices would be hidden.
  */
 #define PMUSIM_NMI_LATE_NS	(100 * NSEC_PER_MSEC)
 

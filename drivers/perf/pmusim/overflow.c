@@ -23,7 +23,7 @@ static bool pmusim_excluded(struct perf_event *event, struct pt_regs *regs)
 				 event->attr.exclude_kernel;
 }
 
-/* For the log: 1 hard interrupt, 2 softirq, 4 NMI, 0 task */
+/* Get the bits for the log: 1 hard interrupt, 2 softirq, 4 NMI, 0 task. */
 static unsigned int pmusim_contexts(void)
 {
 	return (in_hardirq() ? 1 : 0) | (in_serving_softirq() ? 2 : 0) |
@@ -156,7 +156,7 @@ void pmusim_kick_pending(struct pmusim_cpu *c)
 }
 
 /**
- * pmusim_raise() - A counter has overflowed
+ * pmusim_raise() - Request the handling of a counter's overflow
  * @c:		The CPU, which is this one
  * @idx:	The counter
  *

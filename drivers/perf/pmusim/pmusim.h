@@ -66,45 +66,34 @@ struct pmusim_aux_cpu;
 
 /**
  * struct pmusim - one simulated PMU
- * @pmu:		The PMU as the core knows it
- * @name:		Its name in sysfs and in debugfs
- * @settable:		The capabilities that debugfs may change
- * @events:		Events that exist
- * @nr_counters:	Counters of each CPU, at most PMUSIM_MAX_COUNTERS
- * @validate_group:	Refuse groups that will never fit on the counters
- * @fail_add:		Number of next calls of pmu::add() that will fail
- * @fail_commit:	Number of next calls of pmu::commit_txn() that will fail
- * @cpu:		The counters of each CPU; NULL for a PMU with an AUX area
- * @regs:		Their registers, a page per CPU, which user space may map
- * @aux_cpu:		The producer of each CPU; NULL for a PMU with counters
  */
 struct pmusim {
+	/** @pmu: The PMU as the core knows it */
 	struct pmu			pmu;
+	/** @name: Its name in sysfs and in debugfs */
 	const char			*name;
+	/** @settable: The capabilities that debugfs may change */
 	int				settable;
+	/** @events: Events that exist */
 	atomic_t			events;
+	/** @nr_counters: Counters of each CPU, at most PMUSIM_MAX_COUNTERS */
 	unsigned int			nr_counters;
+	/** @validate_group: Refuse groups that will never fit on the counters */
 	bool				validate_group;
+	/** @fail_add: Number of next calls of pmu::add() that will fail */
 	atomic_t			fail_add;
+	/** @fail_commit: Number of next calls of pmu::commit_txn() that will fail */
 	atomic_t			fail_commit;
+	/** @cpu: The counters of each CPU; NULL for a PMU with an AUX area */
 	struct pmusim_cpu __percpu	*cpu;
+	/** @regs: Registers of the counters, a page per CPU, which user space may map */
 	void				*regs;
+	/** @aux_cpu: The producer of each CPU; NULL for a PMU with counters */
 	struct pmusim_aux_cpu __percpu	*aux_cpu;
 };
 
 /**
  * struct pmusim_cpu - the counters of one CPU
- * @sim:	The PMU that they are part of
- * @reg:	The registers, as wide as the event on them asks for
- * @event:	The event on each counter
- * @started:	Bit per counter: it counts
- * @pending:	Bit per counter: it overflowed and that has not been handled
- * @disabled:	pmu::pmu_disable() was called, overflows wait
- * @txn:	Flags of the transaction under way
- * @timer:	Handles overflows in a timer's hard interrupt
- * @work:	Handles overflows in irq_work, and passes on those for @bh and @task
- * @bh:		Handles overflows in softirq context
- * @task:	Handles overflows in a task
  *
  * Written on the CPU that it is for and with interrupts off, so only an NMI can
  * interrupt. An NMI changes a register, clears a bit of @started and @pending, and
@@ -112,53 +101,63 @@ struct pmusim {
  * the PMU.
  */
 struct pmusim_cpu {
+	/** @sim: The PMU that they are part of */
 	struct pmusim			*sim;
+	/** @reg: The registers, as wide as the event on them asks for */
 	local64_t			*reg;
+	/** @event: The event on each counter */
 	struct perf_event		*event[PMUSIM_MAX_COUNTERS];
+	/** @started: Bit per counter: it counts */
 	unsigned long			started;
+	/** @pending: Bit per counter: it overflowed and that has not been handled */
 	unsigned long			pending;
+	/** @disabled: pmu::pmu_disable() was called, overflows wait */
 	bool				disabled;
+	/** @txn: Flags of the transaction under way */
 	unsigned int			txn;
+	/** @timer: Handles overflows in a timer's hard interrupt */
 	struct hrtimer			timer;
+	/** @work: Handles overflows in irq_work, and passes on those for @bh and @task */
 	struct irq_work			work;
+	/** @bh: Handles overflows in softirq context */
 	struct work_struct		bh;
+	/** @task: Handles overflows in a task */
 	struct work_struct		task;
 };
 
 /**
  * struct pmusim_event - perf_event::pmu_private of an event with a counter
- * @event:	The event
- * @source:	Source of its counts
- * @context:	Context in which its overflows are handled
- * @width:	Bits of its counter
- * @ctrmask:	Counters that it may use
- * @skid:	Amount that it counts between an overflow and its interrupt
- * @skid_left:	Rest of that amount; 0 if there was no overflow
- * @fail_nth:	Every @fail_nth call of pmu::add() fails; 0 for none
- * @adds:	Calls of pmu::add() so far
- * @busy:	Its period and its register are changing
- * @nmi:	The event has called pmusim_nmi_get()
- * @owed:	A period ended, and the event was stopped before that was
- *		handled
- * @clock:	local_clock() up to which PMUSIM_SOURCE_CLOCK has counted
- * @interval:	Period of PMUSIM_SOURCE_TIMER
- * @timer:	Timer of PMUSIM_SOURCE_CLOCK and PMUSIM_SOURCE_TIMER
  */
 struct pmusim_event {
+	/** @event: The event */
 	struct perf_event		*event;
+	/** @source: Source of its counts */
 	enum pmusim_source		source;
+	/** @context: Context in which its overflows are handled */
 	enum pmusim_context		context;
+	/** @width: Bits of its counter */
 	unsigned int			width;
+	/** @ctrmask: Counters that it may use */
 	unsigned long			ctrmask;
+	/** @skid: Amount that it counts between an overflow and its interrupt */
 	unsigned int			skid;
+	/** @skid_left: Rest of that amount; 0 if there was no overflow */
 	unsigned int			skid_left;
+	/** @fail_nth: Every @fail_nth call of pmu::add() fails; 0 for none */
 	unsigned int			fail_nth;
+	/** @adds: Calls of pmu::add() so far */
 	unsigned int			adds;
+	/** @busy: Its period and its register are changing */
 	bool				busy;
+	/** @nmi: The event has called pmusim_nmi_get() */
 	bool				nmi;
+	/** @owed: A period ended, and the event was stopped before that was handled */
 	bool				owed;
+	/** @clock: local_clock() up to which PMUSIM_SOURCE_CLOCK has counted */
 	local64_t			clock;
+	/** @interval: Period of PMUSIM_SOURCE_TIMER */
 	ktime_t				interval;
+	/** @timer: Timer of PMUSIM_SOURCE_CLOCK and PMUSIM_SOURCE_TIMER */
 	struct hrtimer			timer;
 };
 

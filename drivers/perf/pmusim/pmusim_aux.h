@@ -39,29 +39,29 @@ struct pmusim_aux_buffer {
 
 /**
  * struct pmusim_aux_cpu - the producer of one CPU
- * @sim:	The PMU that it is part of
- * @event:	The event that is on it
- * @buf:	The area of the transaction
- * @running:	A transaction is open
- * @paused:	pmu::stop() was called with PERF_EF_PAUSE
- * @pos:	Place in the stream of the next word
- * @written:	Bytes of this transaction
- * @packets:	Overflows of events with attr.aux_output to write a chunk for
- * @handle:	The transaction
- * @timer:	Timer of PMUSIM_AUX_TIMER
- * @work:	Writes for @packets
  */
 struct pmusim_aux_cpu {
+	/** @sim: The PMU that it is part of */
 	struct pmusim			*sim;
+	/** @event: The event that is on it */
 	struct perf_event		*event;
+	/** @buf: The area of the transaction */
 	struct pmusim_aux_buffer	*buf;
+	/** @running: A transaction is open */
 	bool				running;
+	/** @paused: pmu::stop() was called with PERF_EF_PAUSE */
 	bool				paused;
+	/** @pos: Place in the stream of the next word */
 	unsigned long			pos;
+	/** @written: Bytes of this transaction */
 	unsigned long			written;
+	/** @packets: Overflows of events with attr.aux_output to write a chunk for */
 	atomic_t			packets;
+	/** @handle: The transaction */
 	struct perf_output_handle	handle;
+	/** @timer: Timer of PMUSIM_AUX_TIMER */
 	struct hrtimer			timer;
+	/** @work: Writes for @packets */
 	struct irq_work			work;
 };
 

@@ -37,7 +37,7 @@ static int pmusim_find_counter(struct perf_event **slot, unsigned int nr,
 }
 
 /* Move events to the counters that @slot assigns. */
-static void pmusim_move(struct pmusim_cpu *c, struct perf_event **slot)
+static void pmusim_move_events(struct pmusim_cpu *c, struct perf_event **slot)
 {
 	unsigned long started = 0, pending = 0;
 	u64 reg[PMUSIM_MAX_COUNTERS] = {};
@@ -66,7 +66,7 @@ static void pmusim_move(struct pmusim_cpu *c, struct perf_event **slot)
 	}
 }
 
-static bool pmusim_take_failure(atomic_t *failures)
+static bool pmusim_should_fail(atomic_t *failures)
 {
 	return atomic_add_unless(failures, -1, 0);
 }
@@ -78,7 +78,7 @@ static int pmusim_place(struct pmusim_cpu *c, struct perf_event *event)
 	unsigned long seen = 0;
 	int idx;
 
-	if (pe->source == PMUSIM_SOURCE_FAIL || pmusim_take_failure(&c->sim->fail_add))
+	if (pe->source == PMUSIM_SOURCE_FAIL || pmusim_should_fail(&c->sim->fail_add))
 		return -EAGAIN;
 	if (pe->fail_nth && !(++pe->adds % pe->fail_nth))
 		return -EAGAIN;
@@ -90,7 +90,7 @@ static int pmusim_place(struct pmusim_cpu *c, struct perf_event *event)
 
 	slot[idx] = event;
 	event->hw.idx = -1;
-	pmusim_move(c, slot);
+	pmusim_move_events(c, slot);
 	return 0;
 }
 
@@ -217,7 +217,7 @@ int pmusim_commit_txn(struct pmu *pmu)
 	int ret = 0;
 
 	if ((c->txn & PERF_PMU_TXN_ADD) &&
-	    pmusim_take_failure(&c->sim->fail_commit))
+	    pmusim_should_fail(&c->sim->fail_commit))
 		ret = -EAGAIN;
 
 	pmusim_log(pmu, NULL, PMUSIM_OP_COMMIT_TXN, c->txn, ret);

@@ -172,6 +172,82 @@ static void edges(struct cost base, enum kind kind)
 			     "gate edge, each further %s target", name);
 }
 
+/* PERF_EVENT_IOC_SET_WINDOWS and its argument, which the headers here may not know. */
+struct windows {
+	__u32 size, flags, measure, reserved;
+	__u64 min;
+};
+
+#define IOC_SET_WINDOWS		_IOW('$', 18, struct windows)
+#define WINDOWS_HISTOGRAM	BIT(0)
+#define WINDOWS_RECORD		BIT(1)
+#define WINDOWS_COUNT		0
+#define WINDOWS_WALL		2
+
+static int measure_windows(struct cost base, enum kind kind, const struct windows *windows,
+			   struct cost *cost)
+{
+	const struct op op = { .run = getppid_run };
+	struct perf_event_mmap_page *ring;
+	struct gate gate;
+	int error = gate_open(&gate, true, kind, 1);
+
+	if (error)
+		return error;
+	ring = ring_map(gate.target[0], RING_PAGES);
+	error = ioctl(gate.target[0], IOC_SET_WINDOWS, windows) ? errno : 0;
+	if (!error) {
+		*cost = minus(measure(&op), base);
+		check_windows(&gate);
+	}
+	ring_unmap(ring, RING_PAGES);
+	gate_close(&gate);
+	return error;
+}
+
+/* G10: what is added to an edge if windows are recorded; half of the edges end one. */
+static void windows_edges(struct cost base)
+{
+	static const struct {
+		const char *name;
+		__u32 flags, measure;
+		__u64 min;
+		bool limit;
+	} rows[] = {
+		{ "a histogram of counts", WINDOWS_HISTOGRAM, WINDOWS_COUNT, 0, true },
+		{ "a histogram by the clock", WINDOWS_HISTOGRAM, WINDOWS_WALL, 0, false },
+		{ "records of slow windows, none of them", WINDOWS_RECORD, WINDOWS_COUNT, 1000,
+		  true },
+		{ "records of slow windows by the clock, none", WINDOWS_RECORD, WINDOWS_WALL,
+		  1ULL << 60, false },
+		{ "a record of each window", WINDOWS_RECORD, WINDOWS_COUNT, 0, false },
+	};
+	struct cost plain, cost;
+	size_t i;
+	int error;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct windows windows = {
+			.size = sizeof(windows), .flags = rows[i].flags,
+			.measure = rows[i].measure, .min = rows[i].min,
+		}, none = { .size = sizeof(none) };
+
+		/* The buffer of the event has its price without windows, too. */
+		error = measure_windows(base, PAGE_FAULTS, &none, &plain);
+		if (!error)
+			error = measure_windows(base, PAGE_FAULTS, &windows, &cost);
+		if (error)
+			report_absent(rows[i].limit ? "G10" : "ref", error,
+				      "added to a gate edge: %s", rows[i].name);
+		else if (rows[i].limit)
+			report_limit("G10", minus(cost, plain), 25,
+				     "added to a gate edge: %s", rows[i].name);
+		else
+			report("ref", minus(cost, plain),
+			       "added to a gate edge: %s", rows[i].name);
+	}
+}
+
 /* The targets of one trigger, up to as many as it may have. */
 static void growth(struct cost base)
 {
@@ -350,6 +426,7 @@ void bench_gate(void)
 	counting = count_tracepoint(base);
 	report("ref", counting, "tracepoint event without a gate: count");
 	edges(base, PAGE_FAULTS);
+	windows_edges(base);
 	growth(base);
 	edges(base, TASK_CLOCK);
 	if (ARCH_HARDWARE)

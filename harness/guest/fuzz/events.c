@@ -351,6 +351,35 @@ static long clear_gate(struct walk *walk)
 	return ioctl(any_fd(walk), PERF_EVENT_IOC_CLEAR_GATE, once_in(walk, 8) ? any_word(walk) : 0);
 }
 
+/* What is recorded of each window, most of it well formed. */
+static long set_windows(struct walk *walk)
+{
+	struct perf_event_windows windows = {
+		.size = sizeof(windows), .flags = below(walk, 4), .measure = below(walk, 3),
+		.min = once_in(walk, 2) ? 0 : below(walk, 100000),
+	};
+
+	if (once_in(walk, 16))
+		((unsigned char *)&windows)[below(walk, sizeof(windows))] ^= 1 << below(walk, 8);
+	return ioctl(any_fd(walk), PERF_EVENT_IOC_SET_WINDOWS,
+		     once_in(walk, 64) ? any_word(walk) : (unsigned long)&windows);
+}
+
+static long get_windows(struct walk *walk)
+{
+	static struct {
+		struct perf_event_histogram head;
+		__u64 bucket[PERF_EVENT_HISTOGRAM_BUCKETS];
+	} histogram;
+
+	memset(&histogram.head, 0, sizeof(histogram.head));
+	histogram.head.size = once_in(walk, 16) ? any_word(walk) : sizeof(histogram.head);
+	histogram.head.nr_buckets = once_in(walk, 16) ? any_word(walk) :
+							PERF_EVENT_HISTOGRAM_BUCKETS;
+	return ioctl(any_fd(walk), PERF_EVENT_IOC_GET_WINDOWS,
+		     once_in(walk, 64) ? any_word(walk) : (unsigned long)&histogram);
+}
+
 /* Whatever a trigger or a target may count. */
 static long fire(struct walk *walk)
 {
@@ -417,6 +446,8 @@ const struct action event_actions[] = {
 	{ "join gate",		GATE,		8,	join_gate },
 	{ "open gate",		GATE,		6,	open_gate },
 	{ "clear gate",		GATE,		2,	clear_gate },
+	{ "set windows",	GATE,		6,	set_windows },
+	{ "get windows",	GATE,		4,	get_windows },
 	{ "fire",		ALL,		12,	fire },
 	{ "migrate",		ALL,		2,	migrate },
 	{}

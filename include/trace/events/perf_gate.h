@@ -11,9 +11,9 @@
 #ifndef _TRACE_PERF_GATE_ID
 #define _TRACE_PERF_GATE_ID
 /*
- * A trigger is named by the ID that PERF_EVENT_IOC_ID returns, an inherited one by
- * the ID of its parent: the task tells which it is. 0 stands for a system call. A
- * gate is named by the ID of the event that it began with.
+ * A trigger is named by the ID that PERF_EVENT_IOC_ID returns. An inherited trigger has
+ * the ID of its parent, and the task of the trace event tells the two apart. 0 stands
+ * for a system call. A gate is named by the ID of its first member.
  */
 static inline u64 perf_gate_event_id(const struct perf_event *event)
 {

@@ -8,33 +8,35 @@
  *                                                                       |
  *            free_event_rcu() <------ RCU <------ perf_gate_release() <-'
  *
- * The account of an event says how its totals are to be split. Both belong to the
- * CPU of the event, where an NMI may move the account between any two
- * instructions; the latch gives every reader, the NMI included, a split that was
- * in force. An event that gets an account keeps it until it is freed. A fresh one
- * that is open splits off nothing, so readers need not know when it came.
+ * The account of an event tells how its totals are split. Account and totals are
+ * written on the CPU of the event, where an NMI may move the account between any
+ * two instructions; the latch gives every reader, the NMI included, a split that
+ * was in force. An event that gets an account keeps it until it is freed. A new
+ * account that is open splits off nothing, so readers need not know when it was
+ * added.
  *
- * The account of each opened event holds the static key. Those of inherited
- * events go before that of their parent.
+ * The account of each opened event holds the static key. The accounts of
+ * inherited events are freed before that of their parent.
  */
 
+#include <kunit/static_stub.h>
 #include <linux/mutex.h>
 #include <linux/perf_event.h>
 #include <linux/slab.h>
 
 #include "gate.h"
 
-/* On while an opened event has an account or a link. Turning it off is not urgent. */
+/* The key is on while an opened event has an account or a link. It may go off late. */
 DEFINE_STATIC_KEY_DEFERRED_FALSE(perf_gate_key, HZ);
 
 static DEFINE_MUTEX(perf_gate_key_mutex);
 
 /**
- * perf_gate_get_key() - Let the hooks of gates work
+ * perf_gate_get_key() - Turn the hooks of gates on
  *
- * A section that runs with interrupts off and has found the key off does not defer
- * firings. When this returns, the last of these sections is over. An NMI could fire in
- * one of them otherwise.
+ * A section that runs with interrupts off and has seen the key off does not defer
+ * firings. No such section is left when this returns; otherwise an NMI could fire
+ * inside of one.
  *
  * Context: Process context, neither cpu_hotplug_lock nor any
  *          perf_event_context::mutex held. Waits for RCU if the key was off.
@@ -59,10 +61,41 @@ void perf_gate_put_key(void)
 }
 
 /**
- * perf_gate_init_account() - Make zeroed memory an account
- * @account:	The memory
- * @event:	The event that it is for
- * @open:	The state that it is to have
+ * perf_gate_zalloc() - Allocate zeroed memory for one of the objects of gates
+ * @size:	Bytes
+ *
+ * A test lets it fail.
+ *
+ * Context: Process context, may sleep.
+ * Return: The memory, NULL without any.
+ */
+void *perf_gate_zalloc(size_t size)
+{
+	KUNIT_STATIC_STUB_REDIRECT(perf_gate_zalloc, size);
+
+	return kzalloc(size, GFP_KERNEL);
+}
+
+/**
+ * perf_gate_can_stop() - Would a closed gate stop an event on its PMU?
+ * @event:	The event
+ *
+ * Context: Any.
+ * Return: Whether it would. Otherwise the event counts on outside of the windows.
+ */
+bool perf_gate_can_stop(struct perf_event *event)
+{
+	return has_aux(event) ||
+	       (is_sampling_event(event) &&
+		(perf_event_is_swevent(event) ||
+		 event->pmu->capabilities & PERF_PMU_CAP_GATE_STOP));
+}
+
+/**
+ * perf_gate_init_account() - Initialize an account
+ * @account:	The account, zeroed
+ * @event:	The event that gets the account
+ * @open:	State of the account
  *
  * Context: Any, with the event or its perf_event_context::mutex to itself, or
  *          perf_event::child_mutex of its parent held.
@@ -71,32 +104,30 @@ void perf_gate_init_account(struct perf_gate_account *account, struct perf_event
 			    bool open)
 {
 	bool by_core = perf_event_is_swevent(event);
-	bool can_stop = is_sampling_event(event) &&
-			(by_core || event->pmu->capabilities & PERF_PMU_CAP_GATE_STOP);
 
 	seqcount_latch_init(&account->latch);
 	account->event = event;
 	account->by_core = by_core;
 	account->aux = has_aux(event);
-	if (!account->aux && !can_stop)
+	if (!perf_gate_can_stop(event))
 		account->place = by_core ? PERF_GATE_IN_CORE : PERF_GATE_IN_PMU;
 	account->split[0].open = open;
 	account->split[1].open = open;
-	account->work = IRQ_WORK_INIT_HARD(perf_gate_work);
+	account->work = IRQ_WORK_INIT_HARD(perf_gate_settle_work);
 	perf_gate_steer_init(account);
 }
 
 /**
  * perf_gate_alloc_account() - Allocate the account of an inherited event
  * @event:	The event
- * @open:	The state that it is to have
+ * @open:	State of the account
  *
  * Context: Process context, may sleep.
  * Return: The account, NULL without memory.
  */
 struct perf_gate_account *perf_gate_alloc_account(struct perf_event *event, bool open)
 {
-	struct perf_gate_account *account = kzalloc(sizeof(*account), GFP_KERNEL);
+	struct perf_gate_account *account = perf_gate_zalloc(sizeof(*account));
 
 	if (account)
 		perf_gate_init_account(account, event, open);
@@ -107,17 +138,18 @@ struct perf_gate_account *perf_gate_alloc_account(struct perf_event *event, bool
 /**
  * perf_gate_alloc_member() - Allocate the account of an opened event
  *
- * The caller calls perf_gate_init_account() where the event cannot lose its PMU.
+ * The caller initializes the account by perf_gate_init_account() where the event
+ * cannot lose its PMU.
  *
  * Context: Process context, neither cpu_hotplug_lock nor any
  *          perf_event_context::mutex held.
- * Return: The further part of the account, NULL without memory.
+ * Return: The member that contains the account, NULL without memory.
  */
 struct perf_gate_member *perf_gate_alloc_member(void)
 {
-	struct perf_gate_member *member = kzalloc(sizeof(*member), GFP_KERNEL);
+	struct perf_gate_member *member = perf_gate_zalloc(sizeof(*member));
 
-	/* perf_gate_free_rcu() frees the one by the address of the other. */
+	/* perf_gate_free_rcu() frees the member by the address of its account. */
 	BUILD_BUG_ON(offsetof(struct perf_gate_member, account));
 
 	if (!member)
@@ -130,7 +162,7 @@ struct perf_gate_member *perf_gate_alloc_member(void)
 }
 
 /**
- * perf_gate_free_member() - Free an account that no event got
+ * perf_gate_free_member() - Free an account that was not installed
  * @member:	The account or NULL
  *
  * Context: Process context.
@@ -145,11 +177,11 @@ void perf_gate_free_member(struct perf_gate_member *member)
 }
 
 /**
- * __perf_gate_count() - The count of an event inside of its windows
+ * __perf_gate_count() - Read the count of an event inside of its windows
  * @event:	Event that has an account
  *
  * Context: Any.
- * Return: The count, without those of inherited events.
+ * Return: The count, without the counts of inherited events.
  */
 u64 __perf_gate_count(struct perf_event *event)
 {
@@ -162,9 +194,8 @@ u64 __perf_gate_count(struct perf_event *event)
 		seq = read_seqcount_latch(&account->latch);
 		split = account->split[seq & 1];
 		/*
-		 * A total that is older than the split would make the window
-		 * smaller than nothing. Pairs with the barrier in
-		 * write_seqcount_latch_begin().
+		 * Read the total after the split: an older total would give a negative
+		 * count. Pairs with the barrier in write_seqcount_latch_begin().
 		 */
 		smp_rmb();
 		count = perf_gate_inside(&split, local64_read(&event->count),
@@ -185,11 +216,11 @@ static u64 perf_gate_time(struct perf_event *event)
 	if (!account)
 		return perf_gate_running(event, perf_event_ctx_time(event));
 
-	/* The clock of another CPU may still be behind the latest opening. */
+	/* The clock of another CPU may lag behind the last opening, so clamp at 0. */
 	do {
 		seq = read_seqcount_latch(&account->latch);
 		split = account->split[seq & 1];
-		/* As in __perf_gate_count(). */
+		/* Order the reads as __perf_gate_count() does. */
 		smp_rmb();
 		inside = perf_gate_running(event, perf_event_ctx_time(event));
 		inside = perf_gate_inside(&split, inside, split.running);
@@ -199,14 +230,14 @@ static u64 perf_gate_time(struct perf_event *event)
 }
 
 /**
- * __perf_gate_tick_span() - The time that the rate of an event can be told from
+ * __perf_gate_tick_span() - Compute the time base for the rate of an event
  * @event:	Event in frequency mode that has an account
  *
  * Windows may be far shorter than a tick, so their time is added up first.
  *
  * Context: CPU of the event, perf_event_context::lock held.
- * Return: ns inside of the windows since the last call that returned some, or 0
- *         if they are too few.
+ * Return: Time in ns inside of the windows since the last call that did not
+ *         return 0, or 0 if it is too short.
  */
 u64 __perf_gate_tick_span(struct perf_event *event)
 {
@@ -222,7 +253,7 @@ u64 __perf_gate_tick_span(struct perf_event *event)
 }
 
 /**
- * __perf_gate_hides_index() - Must the user page not tell which counter an event has?
+ * __perf_gate_hides_index() - Tell whether the user page must hide the counter
  * @event:	Event that has an account
  *
  * Context: Any.
@@ -233,7 +264,7 @@ bool __perf_gate_hides_index(struct perf_event *event)
 	return !READ_ONCE(event->gate_account->split[0].open);
 }
 
-/* The number of openings that an event itself has seen. */
+/* Number of openings that the event itself has seen. */
 static u64 perf_gate_opened(struct perf_event *event)
 {
 	struct perf_gate_state *state = READ_ONCE(event->gate_state);
@@ -243,13 +274,14 @@ static u64 perf_gate_opened(struct perf_event *event)
 }
 
 /**
- * perf_gate_add_values() - Add what read(2) and samples tell about a gate
+ * perf_gate_add_values() - Add an event's values of its gate to given values
  * @event:		The event, which need not have an account
- * @read_format:	PERF_FORMAT_GATE_TIME, PERF_FORMAT_GATE_COUNT or both
- * @running:		Running time of the event that the reader sees, in ns,
- *			U64_MAX if the reader sees none
- * @self:		Without the inherited events that are gone
- * @values:		The time in ns and the number of openings are added to these
+ * @read_format:	Bits of PERF_FORMAT_GATE
+ * @running:		Running time of the event that is reported with the values, in ns,
+ *			U64_MAX if none is
+ * @self:		Leave out inherited events that are gone
+ * @values:		The time in ns, the number of openings and the whole count are added
+ *			to these
  *
  * Context: Any on the CPU of the event, elsewhere perf_event_context::lock held.
  * Return: The number of values written.
@@ -279,37 +311,25 @@ int perf_gate_add_values(struct perf_event *event, u64 read_format, u64 running,
 		n++;
 	}
 
+	if (read_format & PERF_FORMAT_GATE_TOTAL) {
+		values[n] += local64_read(&event->count);
+		if (!self && !event->parent)
+			values[n] += atomic64_read(has_account ?
+						   &perf_gate_member(event)->child_total :
+						   &event->child_count);
+		n++;
+	}
+
 	return n;
 }
 
 /**
- * perf_gate_values() - perf_gate_add_values() to nothing
- * @event:		The event, which need not have an account
- * @read_format:	PERF_FORMAT_GATE_TIME, PERF_FORMAT_GATE_COUNT or both
- * @running:		Running time of the event that the reader sees, in ns,
- *			U64_MAX if the reader sees none
- * @self:		Without the inherited events that are gone
- * @values:		Receives the time in ns and the number of openings, has room
- *			for both
- *
- * Context: As perf_gate_add_values().
- * Return: The number of values written.
- */
-int perf_gate_values(struct perf_event *event, u64 read_format, u64 running,
-		     bool self, u64 *values)
-{
-	values[0] = 0;
-	values[1] = 0;
-
-	return perf_gate_add_values(event, read_format, running, self, values);
-}
-
-/**
- * perf_gate_read_values() - perf_gate_values() with those of inherited events
+ * perf_gate_read_values() - What read(2) tells about a gate, with inherited events
  * @event:		The event, which may run anywhere and need not have an account
- * @read_format:	PERF_FORMAT_GATE_TIME, PERF_FORMAT_GATE_COUNT or both
- * @running:		Running time that the reader sees for all of them, in ns
- * @values:		Receives the time in ns and the number of openings
+ * @read_format:	Bits of PERF_FORMAT_GATE
+ * @running:		Running time that is reported for all of them, in ns
+ * @values:		Receives the time in ns, the number of openings and the whole
+ *			count, has room for all of them
  *
  * Context: Process context, perf_event_context::mutex held. Takes
  *          perf_event::child_mutex and perf_event_context::lock.
@@ -321,10 +341,14 @@ int perf_gate_read_values(struct perf_event *event, u64 read_format, u64 running
 	struct perf_event *child;
 	int n;
 
+	values[0] = 0;
+	values[1] = 0;
+	values[2] = 0;
+
 	guard(mutex)(&event->child_mutex);
 
 	raw_spin_lock_irq(&event->ctx->lock);
-	n = perf_gate_values(event, read_format, running, false, values);
+	n = perf_gate_add_values(event, read_format, running, false, values);
 	raw_spin_unlock_irq(&event->ctx->lock);
 
 	list_for_each_entry(child, &event->child_list, child_list) {
@@ -340,8 +364,8 @@ int perf_gate_read_values(struct perf_event *event, u64 read_format, u64 running
 }
 
 /*
- * A reader finds one value or the other: the total stays, and the account alone tells
- * that none of it is inside.
+ * A concurrent reader gets the old count or 0: the total stays, and a single update of
+ * the account makes all of it count as outside.
  */
 static void perf_gate_zero(struct perf_event *event)
 {
@@ -372,7 +396,7 @@ static void __perf_gate_zero(struct perf_event *event,
  * __perf_gate_reset() - Set the count of an event to zero
  * @event:	Event that has an account
  *
- * Its times and the number of its windows stay, like time_running does.
+ * The times and the number of windows stay, as time_running does.
  *
  * Context: Process context, perf_event_context::mutex held.
  */
@@ -383,7 +407,7 @@ void __perf_gate_reset(struct perf_event *event)
 	if (!perf_gate_is_dead(event))
 		perf_event_function_call(event, __perf_gate_zero, &done);
 
-	/* The event is gone, and with it all that could count or fire. */
+	/* The event is dead: nothing counts or fires any more, so this CPU may reset it. */
 	if (!done) {
 		guard(preempt)();
 		perf_gate_defer_begin();
@@ -394,7 +418,7 @@ void __perf_gate_reset(struct perf_event *event)
 }
 
 /**
- * __perf_gate_sync_child() - Add the account of an inherited event that ends
+ * __perf_gate_sync_child() - Add the values of an inherited event to its parent
  * @child:	The event, which runs no more, and whose parent has an account
  *
  * Context: perf_event::child_mutex of its parent and perf_event_context::lock
@@ -414,4 +438,5 @@ void __perf_gate_sync_child(struct perf_event *child)
 		atomic64_add(perf_gate_opened(child), &member->child_opened);
 	}
 	atomic64_add(running, &member->child_running);
+	atomic64_add(local64_read(&child->count), &member->child_total);
 }

@@ -41,11 +41,11 @@
 #define CREATE_TRACE_POINTS
 #include <trace/events/perf_gate.h>
 
-/* The number of nested sections of this CPU that have events in motion. */
+/* Nesting depth of the sections on this CPU in which firings defer. */
 DEFINE_PER_CPU(unsigned int, perf_gate_deferring);
 
 /*
- * Move the account to the state @open, inside of perf_gate_defer_begin(). A firing that
+ * Move the account to the state @open; the caller defers firings. A firing that
  * interrupts this and asks for another state queues irq_work.
  */
 static __always_inline void
@@ -57,8 +57,8 @@ perf_gate_move(struct perf_gate_account *account, struct perf_event *event, u64 
 }
 
 /*
- * Let the account follow the depth. @time is perf_event_ctx_time(); with @read, the PMU
- * has the count.
+ * Let the account follow the depth. @time is perf_event_ctx_time(). With @read, read
+ * the PMU first.
  */
 static __always_inline void
 perf_gate_settle(struct perf_gate_account *account, u64 time, bool read)
@@ -71,14 +71,16 @@ perf_gate_settle(struct perf_gate_account *account, u64 time, bool read)
 	if (account->split[0].open != open) {
 		if (read)
 			event->pmu->read(event);
+		if (unlikely(event->gate_window))
+			perf_gate_window_settle(event, time, open);
 		perf_gate_move(account, event, time, open);
 	}
 	perf_gate_defer_end();
 }
 
 /*
- * The user page tells its reader where the counter is and what to add to it. An NMI
- * could have interrupted a writer, so it leaves the page to irq_work.
+ * The user page tells its reader where the counter is and what to add to it. An NMI may
+ * have interrupted a writer of the page, so it leaves the update to irq_work.
  */
 static __always_inline void
 perf_gate_update_userpage(struct perf_gate_account *account, struct perf_event *event)
@@ -108,7 +110,7 @@ void perf_gate_settle_here(struct perf_gate_account *account, u64 time)
 }
 
 /**
- * perf_gate_settle_event() - Let an event follow its gate, whether it runs or not
+ * perf_gate_settle_event() - Let an event follow its gate, running or not
  * @event:	Event that has an account
  *
  * Context: Interrupts off, perf_event_context::lock of the event held. CPU of the
@@ -130,20 +132,20 @@ void perf_gate_settle_event(struct perf_event *event)
 }
 
 /**
- * perf_gate_work() - Do what a firing could not do in its context
+ * perf_gate_settle_work() - Settle a member that a firing had to leave to irq_work
  * @work:	perf_gate_account::work
  *
  * Context: Interrupt.
  */
-void perf_gate_work(struct irq_work *work)
+void perf_gate_settle_work(struct irq_work *work)
 {
 	struct perf_gate_account *account =
 		container_of(work, struct perf_gate_account, work);
 	int cpu = READ_ONCE(account->event->oncpu);
 
 	/*
-	 * If the event went elsewhere, it was settled on arrival, but a firing there
-	 * may have found this work pending here.
+	 * If the event moved to another CPU, pmu::add() settled it there. But a firing
+	 * on that CPU may have found this work pending here, so pass the work on.
 	 */
 	if (perf_gate_readable(account->event))
 		perf_gate_settle_here(account, perf_event_ctx_time(account->event));
@@ -151,10 +153,10 @@ void perf_gate_work(struct irq_work *work)
 		irq_work_queue_on(work, cpu);
 }
 
-/* The core's own events only note that they are stopped. */
+/* Settle an event of a software PMU, whose pmu::stop() only sets a flag. */
 static void perf_gate_settle_in_core(struct perf_gate_account *account, u64 time)
 {
-	/* The count is right at any instant, the time may be in motion. */
+	/* The count is valid at any instant, but the clock of the context may be changing. */
 	if (this_cpu_read(perf_gate_deferring)) {
 		irq_work_queue(&account->work);
 		return;
@@ -167,14 +169,14 @@ static void perf_gate_settle_in_core(struct perf_gate_account *account, u64 time
 	perf_gate_update_userpage(account, account->event);
 }
 
-/* @direct: interrupts were on, so this CPU is not inside of any PMU driver. */
+/* With @direct, interrupts were on, so the firing interrupted no PMU driver. */
 static enum perf_gate_context
 perf_gate_context(struct perf_gate_account *account, struct perf_event *trigger, bool direct)
 {
 	if (direct)
 		return PERF_GATE_OUTSIDE;
 
-	/* Pausing is made for overflows of any other event. */
+	/* PMUs support a pause in the overflow of any other event. */
 	if (account->aux || account->event->pmu == trigger->pmu)
 		return PERF_GATE_IN_OVERFLOW;
 
@@ -238,8 +240,9 @@ noinline void perf_gate_trace_move(struct perf_event *trigger, struct perf_gate 
 }
 
 /*
- * Trace with nothing in motion, so that a trigger on perf_gate:open may fire. Return
- * whether the gate is to be open, which a firing that interrupts may have changed.
+ * Trace outside of the section that defers, so that a trigger on perf_gate:open may
+ * fire. Return the state that the gate must have, because a firing of such a trigger
+ * may change it.
  */
 static noinline bool perf_gate_trace_step(struct perf_event *trigger,
 					  struct perf_gate_state *state, bool open)
@@ -252,23 +255,23 @@ static noinline bool perf_gate_trace_step(struct perf_event *trigger,
 }
 
 /*
- * Apply a firing to the depth. Return whether the gate opens or closes, and which of
- * them by @open. Other CPUs look at the depth after a task switch, or with the lock of
+ * Apply a firing to the depth. Return whether the gate changes its state, and set @open
+ * to the new state. Other CPUs read the depth after a task switch, or under the lock of
  * the context, so relaxed operations suffice.
  */
-static __always_inline bool perf_gate_step(struct perf_gate_state *state,
-					   struct perf_event *trigger,
-					   unsigned long act, bool *open)
+static __always_inline bool perf_gate_update_depth(struct perf_gate_state *state,
+						   struct perf_event *trigger,
+						   unsigned long act, bool *open)
 {
 	int old, new;
 
 	if (act & PERF_GATE_TOGGLES) {
-		/* Toggling does not nest, so it knows the depths 0 and 1 only. */
+		/* A gate that is toggled does not nest, so its depth is 0 or 1. */
 		*open = !atomic_fetch_xor_relaxed(1, &state->depth);
 	} else {
 		old = atomic_read(&state->depth);
 		do {
-			new = perf_gate_next(old, act);
+			new = perf_gate_next_depth(old, act);
 			if (new == old)
 				return false;
 		} while (!atomic_try_cmpxchg_relaxed(&state->depth, &old, new));
@@ -290,11 +293,12 @@ static __always_inline bool perf_gate_step(struct perf_gate_state *state,
 }
 
 /*
- * Bring the count of an active event up to date if the account is all that moves with
- * its gate. Nothing else is in motion, and interrupts were as in @flags.
+ * Update the count of an active event, if nothing but its account has to follow the
+ * gate. The caller defers firings. @flags has the state of interrupts when the trigger
+ * fired.
  */
-static __always_inline bool perf_gate_fetch(struct perf_gate_account *account,
-					    struct perf_event *event, unsigned long flags)
+static __always_inline bool perf_gate_update_count(struct perf_gate_account *account,
+						   struct perf_event *event, unsigned long flags)
 {
 	if (likely(account->place == PERF_GATE_IN_CORE))
 		return true;
@@ -309,7 +313,26 @@ static __always_inline bool perf_gate_fetch(struct perf_gate_account *account,
 	return true;
 }
 
-/* The state of the gate that a link moves when @event fires, or NULL. */
+/* As perf_gate_update_count(), for an account whose windows are recorded and that is to move. */
+static __always_inline bool
+perf_gate_fetch_watched(struct perf_gate_account *account, struct perf_event *event,
+			u64 time, bool open)
+{
+	if (account->place != PERF_GATE_WATCHED_IN_CORE)
+		return false;
+
+	if (account->split[0].open == open)
+		return true;
+
+	if (open)
+		perf_gate_window_begin(event, time);
+	else
+		perf_gate_window_end(event, time);
+
+	return true;
+}
+
+/* Get the state that a link moves when @event fires, or NULL. */
 static __always_inline struct perf_gate_state *
 perf_gate_link_state(struct perf_gate_link *link, struct perf_event *event)
 {
@@ -319,12 +342,12 @@ perf_gate_link_state(struct perf_gate_link *link, struct perf_event *event)
 	return perf_gate_find_state(event->ctx, link->gate);
 }
 
-/* With @simple, @event runs on this CPU and nothing is in motion. */
+/* With @simple, @event runs on this CPU and interrupted no section that defers. */
 static __always_inline void
 perf_gate_fire_links(struct perf_event *event, unsigned long pass,
 		     unsigned long flags, bool simple)
 {
-	/* One instant for all members, which share the context of @event. */
+	/* Take the time once: all members share the context of @event. */
 	u64 time = perf_event_ctx_time(event);
 	struct perf_gate_account *account;
 	struct perf_gate_state *state;
@@ -339,11 +362,13 @@ perf_gate_fire_links(struct perf_event *event, unsigned long pass,
 			continue;
 
 		state = perf_gate_link_state(link, event);
-		if (!state || !perf_gate_step(state, event, act, &open))
+		if (!state || !perf_gate_update_depth(state, event, act, &open))
 			continue;
 
 		hlist_for_each_entry_rcu(account, &state->active, active) {
-			if (simple && perf_gate_fetch(account, account->event, flags)) {
+			if (simple &&
+			    (perf_gate_update_count(account, account->event, flags) ||
+			     perf_gate_fetch_watched(account, account->event, time, open))) {
 				perf_gate_move(account, account->event, time, open);
 				perf_gate_update_userpage(account, account->event);
 				continue;
@@ -352,7 +377,7 @@ perf_gate_fire_links(struct perf_event *event, unsigned long pass,
 			perf_gate_defer_end();
 			perf_gate_settle_active(account, event, flags, time);
 			perf_gate_defer_begin();
-			/* An NMI may have moved the gate, and the members behind this one. */
+			/* An NMI may have moved the gate and members that follow in the list. */
 			open = atomic_read(&state->depth);
 		}
 	}
@@ -360,8 +385,8 @@ perf_gate_fire_links(struct perf_event *event, unsigned long pass,
 }
 
 /*
- * An event that is merely inactive fires: a tracepoint may be delivered to a task that
- * does not run, under the lock of its context. It does not if its group is disabled.
+ * An inactive event fires, because a tracepoint may be delivered to a task that does
+ * not run, under the lock of its context. An event of a disabled group does not.
  */
 static bool perf_gate_may_fire(struct perf_event *event)
 {
@@ -369,7 +394,7 @@ static bool perf_gate_may_fire(struct perf_event *event)
 	       event->group_leader->state >= PERF_EVENT_STATE_INACTIVE;
 }
 
-/* Out of line, to keep register pressure off the path that interrupts nothing. */
+/* Out of line, to keep register pressure off the common path. */
 static noinline void perf_gate_fire_slowly(struct perf_event *event, unsigned long pass,
 					   unsigned long flags)
 {
@@ -378,7 +403,7 @@ static noinline void perf_gate_fire_slowly(struct perf_event *event, unsigned lo
 }
 
 /**
- * __perf_gate_closed() - Are the overflows of an event to be dropped?
+ * __perf_gate_closed() - Tell whether overflows of an event must be dropped
  * @event:	Event that has an account
  *
  * Context: Any, with preemption disabled.
@@ -392,20 +417,21 @@ bool __perf_gate_closed(struct perf_event *event)
 }
 
 /**
- * __perf_gate_fire() - An event occurred or overflowed: move the gates of its links
+ * __perf_gate_fire() - Move the gates of an event that occurred or overflowed
  * @event:	The event
  * @pass:	PERF_GATE_BEFORE, PERF_GATE_AFTER or both
  *
  * An event that is disabled or whose own gate is closed does not fire.
  *
  * Context: Any, with preemption disabled. Takes no locks. Interrupts are off
- *          for at most PERF_GATE_MAX reads of a PMU.
+ *          for at most PERF_GATE_MAX reads of a PMU, and as many records of windows
+ *          with two reads of a clock each.
  */
 void __perf_gate_fire(struct perf_event *event, unsigned long pass)
 {
 	unsigned long flags;
 
-	/* The flags that guard(irqsave) saves are not accessible. */
+	/* guard(irqsave) does not give access to the flags. */
 	local_irq_save(flags);
 	rcu_read_lock();
 	if (event->gate_account && !perf_gate_wants_open(event->gate_account))
@@ -422,10 +448,10 @@ unlock:
 }
 
 /**
- * __perf_gate_fire_throttled() - An event overflowed that is throttled
+ * __perf_gate_fire_throttled() - Move the gates of an event that is throttled
  * @event:	The event, which need not be a trigger
  *
- * With a BPF program the event does not fire, because the program was not asked.
+ * An event with a BPF program does not fire, because the program did not run.
  *
  * Context: As __perf_gate_fire().
  */
@@ -463,7 +489,7 @@ void __perf_gate_pmu_read(struct perf_event *event)
 
 /**
  * __perf_gate_call_deferring() - Call a function while firings defer
- * @func:	Changes counts or times of events of this CPU
+ * @func:	Function that changes counts or times of events of this CPU
  * @data:	For @func
  *
  * Context: Interrupts off.
@@ -479,11 +505,11 @@ void __perf_gate_call_deferring(void (*func)(void *), void *data)
  * __perf_gate_pmu_add() - Settle the account of an event and put it on its PMU
  * @event:	Event that has an account
  *
- * The event is active from before it is settled, so a firing in between finds it.
+ * The event becomes active before it is settled, so a firing in between finds it.
  *
  * Context: CPU of the event, interrupts off, perf_event_context::lock held,
  *          PMU of the event disabled.
- * Return: That of pmu::add().
+ * Return: The result of pmu::add().
  */
 int __perf_gate_pmu_add(struct perf_event *event)
 {
@@ -495,6 +521,8 @@ int __perf_gate_pmu_add(struct perf_event *event)
 
 	if (state)
 		hlist_add_head_rcu(&account->active, &state->active);
+	if (unlikely(event->gate_window))
+		perf_gate_window_resume(event);
 	/* If pmu::add() fails, the event has not run since ->tstamp. */
 	perf_gate_settle(account, event->tstamp, false);
 	if (account->place == PERF_GATE_STEERED)
@@ -521,11 +549,13 @@ void __perf_gate_pmu_del(struct perf_event *event)
 }
 
 /**
- * __perf_gate_catch_up() - Settle an event that is about to count where it does not run
- * @event:	Event of this CPU that has an account, whose task sleeps or is elsewhere
+ * __perf_gate_catch_up() - Settle an event that counts while its task is not here
+ * @event:	Event of this CPU that has an account, whose task sleeps or runs on
+ *		another CPU
  *
  * A tracepoint that is delivered to another task counts in the events that this task
- * has on the CPU of the delivery. Triggers fired elsewhere since the task left.
+ * has on the CPU of the delivery. Since the task left that CPU, its triggers may
+ * have fired on others.
  *
  * Context: Interrupts off, perf_event_context::lock of the event held.
  */

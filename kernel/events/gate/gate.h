@@ -15,10 +15,11 @@
  *                                  in perf_event_context::gate_states
  *
  * perf_gate is the definition of a window, one object whatever the number of
- * tasks and CPUs. perf_gate_state is what firings move, one object for each
- * context and gate; the one of the context that the members were opened in is
- * part of the gate. perf_gate_account splits the totals of one event. It is
- * allocated before its event can run, so scheduling never waits for memory.
+ * tasks and CPUs. perf_gate_state is the state that firings move, one object
+ * for each context and gate; the state of the context in which the members were
+ * opened is part of the gate. perf_gate_account splits the totals of one event.
+ * It is allocated before its event can run, so scheduling never waits for
+ * memory.
  *
  * States of an event as target, each of them with the operation that moves it:
  *
@@ -40,16 +41,15 @@
  *   FROZEN	perf_event::gate_state is NULL and the account may be closed. It
  *		stays as the gate was when the event left it.
  *
- * States of a gate: it begins with its first member, and ends with its last one,
- * which takes its links along. In between, it is open or closed in each context
- * on its own, by perf_gate_state::depth. A member does not pass from gate to
- * gate but by JOIN_GATE, and then its former gate had no other member and no
- * trigger.
+ * States of a gate: it begins with its first member and ends with its last
+ * member, which removes its links. In between, the gate is open or closed in
+ * each context separately, by perf_gate_state::depth. A member changes its gate
+ * by JOIN_GATE only, if its former gate has no other member and no trigger.
  *
- * States of a context: it holds the states of those gates that an inherited
- * event of it is a member of, and no others. A state comes with the first such
- * event and goes with the last. A context that holds one is never exchanged
- * with the context of another task.
+ * States of a context: it holds one state for each gate that has an inherited
+ * event of this context as a member. The first such event creates the state and
+ * the last one frees it. A context with a state is never exchanged with the
+ * context of another task.
  *
  * Locking:
  *
@@ -69,7 +69,7 @@
  * Memory: an event pins at most one account, one gate if it was opened, and one
  * state for its context. A link belongs to the trigger, and the 64 that a gate
  * takes of each role and the 64 members that a trigger may move bound their
- * number. All of it goes with the events.
+ * number. All of this memory is freed with the events.
  */
 #ifndef _KERNEL_EVENTS_GATE_GATE_H
 #define _KERNEL_EVENTS_GATE_GATE_H
@@ -83,38 +83,42 @@
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/seqlock.h>
+#include <linux/u64_stats_sync.h>
 
 #include "../internal.h"
 #include "split.h"
 
 /*
- * The members on one CPU that one firing may move, summed over the gates of its
- * trigger, and the starters and the stoppers of one gate. It bounds what a firing
- * does with interrupts off.
+ * Limit of the members on one CPU that a firing may move, summed over the gates of its
+ * trigger, and of the starters and of the stoppers of one gate. It bounds the work that
+ * a firing does with interrupts off.
  */
 #define PERF_GATE_MAX		64
 
-/* Where a firing finds the count of an event, if it has to do no more than read it. */
+/* Source of an event's count for a firing that has to do no more than read it. */
 enum perf_gate_place {
-	/* The event is to be stopped and started, too. */
+	/* A read does not suffice: the event has to be stopped and started. */
 	PERF_GATE_STEERED,
 	/* perf_event::count is up to date in any context. */
 	PERF_GATE_IN_CORE,
 	/* pmu::read() fetches the count. */
 	PERF_GATE_IN_PMU,
+	/* The same two, and windows are recorded. */
+	PERF_GATE_WATCHED_IN_CORE,
+	PERF_GATE_WATCHED_IN_PMU,
 };
 
 /**
- * struct perf_gate_account - What of an event's totals is inside of windows
+ * struct perf_gate_account - Split of an event's totals by its windows
  *
- * It is written on the CPU of its event, or under perf_event_context::lock while
- * the event does not run.
+ * The account is written on the CPU of its event, or under
+ * perf_event_context::lock while the event does not run.
  */
 struct perf_gate_account {
-	/** @latch: lets readers in any context see one whole @split */
+	/** @latch: gives readers in any context a consistent @split */
 	seqcount_latch_t	latch;
-	/** @place: enum perf_gate_place, constant */
-	u8			place:2;
+	/** @place: enum perf_gate_place */
+	u8			place:3;
 	/** @by_core: perf_event_is_swevent() of the event, constant */
 	u8			by_core:1;
 	/** @aux: the event writes to an AUX area, constant */
@@ -125,9 +129,9 @@ struct perf_gate_account {
 	bool			stopped;
 	/** @steering: perf_gate_steer() is at work on the CPU of the event */
 	bool			steering;
-	/** @split: the state in force, twice */
+	/** @split: the two copies of the split for @latch */
 	struct perf_gate_split	split[2];
-	/** @work: settles and steers where a firing could not */
+	/** @work: settles and steers the event if a firing could not */
 	struct irq_work		work;
 	/** @active: entry of perf_gate_state::active while the event runs */
 	struct hlist_node	active;
@@ -135,7 +139,7 @@ struct perf_gate_account {
 	struct perf_event	*event;
 	/** @freq_time: time inside at the tick that last adapted the period, in ns */
 	u64			freq_time;
-	/** @opened: openings of gates that the event has left */
+	/** @opened: number of openings of the gates that the event has left */
 	u64			opened;
 };
 
@@ -147,33 +151,33 @@ struct perf_gate_member {
 	struct perf_gate_account account;
 	/** @node: entry of perf_gate::members */
 	struct list_head	node;
-	/** @child_running: time inside of inherited events that are gone, in ns */
+	/** @child_running: time inside of inherited events that have ended, in ns */
 	atomic64_t		child_running;
-	/** @child_opened: openings that inherited events saw that are gone */
+	/** @child_opened: openings seen by inherited events that have ended */
 	atomic64_t		child_opened;
+	/** @child_total: counts of inherited events that are gone, inside and outside */
+	atomic64_t		child_total;
 };
 
 /**
- * struct perf_gate_state - What firings move in one context
+ * struct perf_gate_state - State of a gate in one context
  */
 struct perf_gate_state {
 	/** @depth: the gate is open if it is not 0; above 1 only with attr.gate_nest */
 	atomic_t		depth;
-	/** @refs: events whose perf_event::gate_state this is */
+	/** @refs: number of events that have this perf_event::gate_state */
 	unsigned int		refs;
-	/** @nr_opened: how often @depth has left 0 */
+	/** @nr_opened: number of times that @depth has left 0 */
 	atomic64_t		nr_opened;
-	/** @active: accounts of members that run, on the CPU of the context; RCU */
+	/** @active: accounts of running members, on the CPU of the context; RCU */
 	struct hlist_head	active;
-	/** @gate: the gate, by a reference if it is in a context of inherited events */
+	/** @gate: the gate; a reference in a context of inherited events */
 	struct perf_gate	*gate;
 	/** @node: entry of perf_event_context::gate_states */
 	struct latch_tree_node	node;
-	/** @round: the last perf_gate_set_all() that came by */
-	unsigned int		round;
-	/** @guessed: JOIN_GATE made it, with a depth that fork(2) need not agree with */
+	/** @guessed: JOIN_GATE created it with a depth that fork(2) may correct */
 	bool			guessed;
-	/** @rcu: a firing may still find the state */
+	/** @rcu: delays the release past firings that use the state */
 	struct rcu_head		rcu;
 };
 
@@ -181,34 +185,33 @@ struct perf_gate_state {
  * struct perf_gate - The definition of a window
  */
 struct perf_gate {
-	/** @state: that of the context in which the members were opened */
+	/** @state: state of the context in which the members were opened */
 	struct perf_gate_state	state;
-	/** @id: perf_event::id of the event that the gate began with, for tracing */
+	/** @id: perf_event::id of the first member, for tracing */
 	u64			id;
-	/** @refs: members, links, and states of other contexts */
+	/** @refs: references of members, links, and states of other contexts */
 	refcount_t		refs;
-	/** @nr_starters: links with PERF_GATE_STARTER; fork(2) looks at it */
+	/** @nr_starters: number of links with PERF_GATE_STARTER; read by fork(2) */
 	unsigned int		nr_starters;
-	/** @nr_stoppers: links with PERF_GATE_STOPPER */
+	/** @nr_stoppers: number of links with PERF_GATE_STOPPER */
 	unsigned int		nr_stoppers;
-	/** @load: the most members that can run on one CPU */
+	/** @load: maximum number of members that can run on one CPU */
 	unsigned int		load;
-	/** @round: counts calls of perf_gate_set_all() */
-	unsigned int		round;
 	/** @nest: attr.gate_nest of the members */
 	bool			nest;
 	/** @links: links of starters and stoppers */
 	struct list_head	links;
 	/** @members: opened events, by perf_gate_member::node in the order of their CPUs */
 	struct list_head	members;
-	/** @rcu: a firing may still use @state */
+	/** @rcu: delays the release past firings that use @state */
 	struct rcu_head		rcu;
 };
 
 /**
- * struct perf_gate_link - An opened event is starter or stopper of a gate
+ * struct perf_gate_link - Link of a starter or stopper to a gate
  *
- * A link holds no reference on its trigger, which takes its links along.
+ * A link holds no reference to its trigger, because the trigger removes its
+ * links when it ends.
  */
 struct perf_gate_link {
 	/** @node: entry of perf_event::gate_links of the trigger; RCU */
@@ -216,20 +219,90 @@ struct perf_gate_link {
 	union {
 		/** @gate_node: entry of perf_gate::links */
 		struct list_head	gate_node;
-		/** @rcu: in its place, when a firing may still walk over the link */
+		/** @rcu: delays the release past firings that use the link */
 		struct rcu_head		rcu;
 	};
-	/** @gate: the gate, by a reference */
+	/** @gate: the gate, a reference */
 	struct perf_gate	*gate;
 	/** @trigger: the event that fires */
 	struct perf_event	*trigger;
-	/** @act: perf_gate_act() of @role */
+	/** @act: perf_gate_make_act() of @role */
 	unsigned long		act;
 	/** @role: PERF_GATE_STARTER, PERF_GATE_STOPPER or both */
 	unsigned int		role;
 };
 
-/* An event whose group leader is off is not active, so its own state suffices. */
+/**
+ * struct perf_gate_histogram - Windows that ended on one CPU
+ */
+struct perf_gate_histogram {
+	/** @syncp: lets readers on 32 bits see whole values */
+	struct u64_stats_sync	syncp;
+	/** @sum: of what was measured */
+	u64			sum;
+	/** @min: the least that was measured, U64_MAX without a window */
+	u64			min;
+	/** @max: the most that was measured */
+	u64			max;
+	/** @bucket: windows by perf_event_histogram_bucket() of what was measured */
+	u64			bucket[PERF_EVENT_HISTOGRAM_BUCKETS];
+};
+
+/**
+ * struct perf_gate_windows - What PERF_EVENT_IOC_SET_WINDOWS asked to record
+ *
+ * The opened event and those inherited from it have one together. It is constant.
+ */
+struct perf_gate_windows {
+	/** @flags: PERF_WINDOWS_HISTOGRAM, PERF_WINDOWS_RECORD or both */
+	u32			flags;
+	/** @measure: enum perf_event_windows_measure */
+	u32			measure;
+	/** @timed: windows have a record, or the clock measures them */
+	bool			timed;
+	/** @min: windows that measure less have no record */
+	u64			min;
+	/** @nr_before: openings of the gate before the event began to record */
+	u64			nr_before;
+	/** @histogram: one for each CPU, or NULL */
+	struct perf_gate_histogram __percpu *histogram;
+	/** @charge: what the user pays for @histogram, or NULL */
+	struct perf_mmap_charge	*charge;
+};
+
+/* The last move of the account began no window. */
+#define PERF_GATE_NO_WINDOW	U64_MAX
+
+/**
+ * struct perf_gate_window - The window that an event is in
+ *
+ * It is written like the account of the event.
+ */
+struct perf_gate_window {
+	/** @windows: what to record */
+	struct perf_gate_windows *windows;
+	/** @counts: the histogram, if to add what the event counted is all that is to do */
+	struct perf_gate_histogram __percpu *counts;
+	/** @opened: perf_gate_state::nr_opened of this window, or PERF_GATE_NO_WINDOW */
+	u64			opened;
+	/** @count: count of the event when the window began */
+	u64			count;
+	/** @time: perf_event_ctx_time() at that moment */
+	u64			time;
+	/** @lag: for how long its context had run without the event when it last came to run */
+	u64			lag;
+	union {
+		/** @clock: time of the event's clock at that moment, if that is needed */
+		u64			clock;
+		/** @spare: in its place, entry of a list of windows that no event has yet */
+		struct hlist_node	spare;
+	};
+};
+
+/*
+ * Running time at @time. A member of a disabled group is not active, so its own state
+ * suffices.
+ */
 static __always_inline u64 perf_gate_running(struct perf_event *event, u64 time)
 {
 	u64 running = event->total_time_running;
@@ -240,7 +313,7 @@ static __always_inline u64 perf_gate_running(struct perf_event *event, u64 time)
 	return running;
 }
 
-/* The state that the account of an event is to have. */
+/* Tell whether the account of an event must be open. */
 static __always_inline bool perf_gate_wants_open(struct perf_gate_account *account)
 {
 	struct perf_gate_state *state = READ_ONCE(account->event->gate_state);
@@ -248,7 +321,7 @@ static __always_inline bool perf_gate_wants_open(struct perf_gate_account *accou
 	return state ? atomic_read(&state->depth) : account->split[0].open;
 }
 
-/* Member by member, because the padding would make the compiler go over the stack. */
+/* Copy each member: for a struct with padding the compiler would use the stack. */
 static __always_inline void
 perf_gate_store(struct perf_gate_split *to, const struct perf_gate_split *split)
 {
@@ -258,9 +331,9 @@ perf_gate_store(struct perf_gate_split *to, const struct perf_gate_split *split)
 }
 
 /*
- * Put a split in force: on the CPU of the event, or while it does not run and its
- * context is locked, and inside of perf_gate_defer_begin(). Part of the path of a
- * firing, where a call costs as much as the rest of it.
+ * Put a split in force. The caller defers firings, and runs on the CPU of the event or
+ * holds the lock of its context while it does not run. Inline, because the call would
+ * cost a firing as much as the rest of it.
  */
 static __always_inline void
 perf_gate_publish(struct perf_gate_account *account, const struct perf_gate_split *split)
@@ -272,7 +345,7 @@ perf_gate_publish(struct perf_gate_account *account, const struct perf_gate_spli
 	write_seqcount_latch_end(&account->latch);
 }
 
-/* Move the account to the state @open, which is not the one that it has. */
+/* Move the account to the state @open, which must differ from its present state. */
 static __always_inline void
 perf_gate_flip_account(struct perf_gate_account *account, struct perf_event *event,
 		       u64 time, bool open)
@@ -286,13 +359,13 @@ perf_gate_flip_account(struct perf_gate_account *account, struct perf_event *eve
 	perf_gate_publish(account, &split);
 }
 
-/* The further part that the account of an opened event has. */
+/* The member that contains the account of an opened event. */
 static inline struct perf_gate_member *perf_gate_member(struct perf_event *event)
 {
 	return container_of(event->gate_account, struct perf_gate_member, account);
 }
 
-/* A BPF program writes the samples of the event, and nothing else happens to it. */
+/* Tell whether a BPF program writes the samples of the event, which never overflows then. */
 static inline bool perf_gate_is_bpf_output(struct perf_event *event)
 {
 	return event->attr.type == PERF_TYPE_SOFTWARE &&
@@ -303,9 +376,9 @@ static inline bool perf_gate_is_bpf_output(struct perf_event *event)
 DECLARE_PER_CPU(unsigned int, perf_gate_deferring);
 
 /*
- * Between these two, counts, times, counters or accounts of events of this CPU are
- * in motion, and a firing leaves its members to irq_work. An interrupt or NMI
- * restores the counter before it returns, so no atomic operation is needed.
+ * Between these two calls, counts, times, counters or accounts of events of this CPU
+ * change, and a firing leaves its members to irq_work. An interrupt or NMI restores the
+ * counter before it returns, so no atomic operation is needed.
  */
 static __always_inline void perf_gate_defer_begin(void)
 {
@@ -319,22 +392,23 @@ static __always_inline void perf_gate_defer_end(void)
 	__this_cpu_dec(perf_gate_deferring);
 }
 
-/* The event is on this CPU and its PMU is at work. */
+/* Tell whether the event is on this CPU and its PMU is enabled. */
 static __always_inline bool perf_gate_on_pmu(struct perf_event *event)
 {
 	lockdep_assert_irqs_disabled();
 
 	/*
-	 * Between the update of ->oncpu and the end of pmu::add() or pmu::del()
-	 * the event has no counter. That section runs with the PMU disabled.
+	 * Between the update of ->oncpu and the end of pmu::add() or pmu::del() the
+	 * event has no counter. The PMU is disabled for that section.
 	 */
 	return READ_ONCE(event->oncpu) == smp_processor_id() &&
 	       !*this_cpu_ptr(event->pmu->pmu_disable_count);
 }
 
 /*
- * The PMU may be read: the event is on it, and its totals are not in motion. A
- * driver may assign counters as late as in pmu::pmu_enable().
+ * Tell whether pmu::read() is allowed: the event is on its PMU, and no section that
+ * defers is interrupted. Such a section covers pmu::pmu_enable() as well, where some
+ * drivers assign counters.
  */
 static inline bool perf_gate_readable(struct perf_event *event)
 {
@@ -343,11 +417,11 @@ static inline bool perf_gate_readable(struct perf_event *event)
 
 void perf_gate_settle_here(struct perf_gate_account *account, u64 time);
 void perf_gate_settle_event(struct perf_event *event);
-void perf_gate_work(struct irq_work *work);
+void perf_gate_settle_work(struct irq_work *work);
 void perf_gate_trace_move(struct perf_event *trigger, struct perf_gate *gate, bool open);
 
 /* steer.c */
-/* Where a gate moves, as seen by the PMU driver of the member. */
+/* Place where a gate moves, as seen by the PMU driver of the member. */
 enum perf_gate_context {
 	/* The driver is not at work on this CPU. */
 	PERF_GATE_OUTSIDE,
@@ -364,28 +438,27 @@ void perf_gate_steer_init(struct perf_gate_account *account);
 /* account.c */
 void perf_gate_get_key(void);
 void perf_gate_put_key(void);
+void *perf_gate_zalloc(size_t size);
 void perf_gate_init_account(struct perf_gate_account *account, struct perf_event *event,
 			    bool open);
 struct perf_gate_account *perf_gate_alloc_account(struct perf_event *event, bool open);
 struct perf_gate_member *perf_gate_alloc_member(void);
 void perf_gate_free_member(struct perf_gate_member *member);
-int perf_gate_values(struct perf_event *event, u64 read_format, u64 running,
-		     bool self, u64 *values);
 
 /* state.c */
 /**
  * struct perf_gate_change - A change of the gate that an event is a member of
  */
 struct perf_gate_change {
-	/** @state: the state to enter, whose reference goes to the event, or NULL */
+	/** @state: state to enter, a reference that goes to the event, or NULL */
 	struct perf_gate_state	*state;
-	/** @account: the account of the event unless it has one; NULL after it was used */
+	/** @account: account for an event that has none; NULL once it is installed */
 	struct perf_gate_account *account;
-	/** @left: the state to free, if this was its last event */
+	/** @left: state to free, if this was its last event */
 	struct perf_gate_state	*left;
-	/** @open: the event is to be open if it enters no state */
+	/** @open: open the event if it enters no state */
 	bool			open;
-	/** @joins: other members are there, whose openings the event takes over */
+	/** @joins: the gate has other members, whose openings count for the event */
 	bool			joins;
 	/** @done: the change was made */
 	bool			done;
@@ -419,7 +492,7 @@ static const struct latch_tree_ops perf_gate_state_ops = {
 	.comp	= perf_gate_state_comp,
 };
 
-/* The state of a gate in the context of inherited events, or NULL; under RCU. */
+/* Find the state of a gate in a context of inherited events, or NULL; under RCU. */
 static __always_inline struct perf_gate_state *
 perf_gate_find_state(struct perf_event_context *ctx, struct perf_gate *gate)
 {
@@ -438,5 +511,20 @@ int perf_gate_link(struct perf_event *trigger, struct perf_event *target,
 void perf_gate_unlink_trigger(struct perf_event *trigger, unsigned int role);
 void perf_gate_clear(struct perf_event *event);
 int perf_gate_join(struct perf_event *event, struct perf_event *other);
+
+/* windows.c */
+void perf_gate_init_histogram(struct perf_gate_histogram *histogram);
+void perf_gate_count_window(struct perf_gate_histogram *histogram, u64 value);
+void perf_gate_add_histogram(struct perf_gate_histogram *histogram,
+			     struct perf_event_histogram *out);
+void perf_gate_window_begin(struct perf_event *event, u64 time);
+void perf_gate_window_end(struct perf_event *event, u64 time);
+void perf_gate_window_settle(struct perf_event *event, u64 time, bool open);
+void perf_gate_window_resume(struct perf_event *event);
+void perf_gate_set_watched(struct perf_gate_account *account, bool watched);
+int perf_gate_inherit_window(struct perf_event *child);
+void perf_gate_release_window(struct perf_event *event);
+int perf_gate_set_windows(struct perf_event *event, struct perf_event_windows __user *arg);
+int perf_gate_get_windows(struct perf_event *event, struct perf_event_histogram __user *arg);
 
 #endif /* _KERNEL_EVENTS_GATE_GATE_H */

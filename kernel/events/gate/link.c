@@ -9,8 +9,8 @@
  *                                           .members
  *
  * A gate has up to PERF_GATE_MAX starters and as many stoppers. A trigger may move
- * PERF_GATE_MAX members that can run on one CPU, of all of its gates together. All of
- * these events are in one context, whose mutex serializes what users change here.
+ * PERF_GATE_MAX members that can run on one CPU, summed over its gates. All of these
+ * events are in one context, whose mutex serializes the changes that users make.
  *
  * Lock order: perf_event_context::mutex, perf_event::child_mutex of a member,
  *             perf_event_context::lock.
@@ -28,12 +28,12 @@
 #include <trace/events/perf_gate.h>
 
 /**
- * perf_gate_can_filter() - Would a closed gate hold back all samples of an event?
+ * perf_gate_can_filter() - Tell whether a closed gate can drop all samples
  * @event:	The event
  *
  * Context: Any.
- * Return: False if samples do not pass through an overflow of their own each:
- *         the PMU hands them over in bulk or to the AUX area, or a BPF program
+ * Return: False if some samples are not written by an overflow of their own:
+ *         the PMU delivers them in bulk or to the AUX area, or a BPF program
  *         writes them.
  */
 bool perf_gate_can_filter(struct perf_event *event)
@@ -52,19 +52,19 @@ static bool perf_gate_same_context(struct perf_event *a, struct perf_event *b)
 	if (a->cgrp != b->cgrp)
 		return false;
 #endif
-	/* Only the context of one of them is locked. The other may be on its way out. */
+	/* Only one of the two contexts is locked. The other event may be exiting. */
 	return READ_ONCE(a->ctx) == READ_ONCE(b->ctx) && a->hw.target == b->hw.target;
 }
 
-/* The trigger is there whenever the target runs. */
+/* Tell whether the trigger runs whenever the target does. */
 static bool perf_gate_same_scope(struct perf_event *trigger, struct perf_event *target)
 {
 	return perf_gate_same_context(trigger, target) &&
 	       (trigger->cpu == target->cpu || trigger->cpu == -1);
 }
 
-/* Both or neither follow the task through fork and exec. */
-static bool perf_gate_same_life(struct perf_event *a, struct perf_event *b)
+/* Tell whether both events behave alike at fork and exec. */
+static bool perf_gate_same_lifetime(struct perf_event *a, struct perf_event *b)
 {
 	return a->attr.inherit == b->attr.inherit &&
 	       a->attr.inherit_thread == b->attr.inherit_thread &&
@@ -73,8 +73,8 @@ static bool perf_gate_same_life(struct perf_event *a, struct perf_event *b)
 }
 
 /*
- * An event that the core itself counts fires at each occurrence. Any other makes itself
- * known at an overflow only.
+ * A software event fires at each occurrence. The core learns of other events by their
+ * overflows only.
  */
 static bool perf_gate_can_fire(struct perf_event *event)
 {
@@ -87,19 +87,19 @@ static bool perf_gate_can_fire(struct perf_event *event)
 }
 
 /*
- * Nothing is left that the link could serve. Clones exchange their contexts, so that the
- * task of an event may be gone while those inherited from it live. The event's CPU
- * changes the states meanwhile, but with the mutex of the context held no event passes
- * PERF_EVENT_STATE_EXIT.
+ * Tell whether a link would serve no event any more. Clones exchange their contexts, so
+ * the task of an event may be gone while events inherited from it live. The CPU of an
+ * event may change its state meanwhile, but not across PERF_EVENT_STATE_EXIT while the
+ * mutex of the context is held.
  */
-static bool perf_gate_is_over(struct perf_event *trigger, struct perf_event *target)
+static bool perf_gate_link_is_stale(struct perf_event *trigger, struct perf_event *target)
 {
 	if (READ_ONCE(trigger->ctx->task) != TASK_TOMBSTONE &&
 	    READ_ONCE(trigger->state) > PERF_EVENT_STATE_EXIT &&
 	    READ_ONCE(target->state) > PERF_EVENT_STATE_EXIT)
 		return false;
 
-	/* An event that is closed, or that its PMU has left, serves nothing. */
+	/* A link serves no event that is closed or whose PMU is gone. */
 	if (!target->attr.inherit || READ_ONCE(trigger->state) < PERF_EVENT_STATE_EXIT ||
 	    READ_ONCE(target->state) < PERF_EVENT_STATE_EXIT)
 		return true;
@@ -116,10 +116,10 @@ static int perf_gate_check_events(struct perf_event *trigger, struct perf_event 
 	if (trigger == target || !perf_gate_same_scope(trigger, target))
 		return -EINVAL;
 
-	if (perf_gate_is_over(trigger, target))
+	if (perf_gate_link_is_stale(trigger, target))
 		return -ESRCH;
 
-	if (!perf_gate_same_life(trigger, target) || !perf_gate_can_fire(trigger))
+	if (!perf_gate_same_lifetime(trigger, target) || !perf_gate_can_fire(trigger))
 		return -EINVAL;
 
 	return perf_gate_can_filter(target) ? 0 : -EOPNOTSUPP;
@@ -132,17 +132,17 @@ static int perf_gate_check_members(struct perf_event *event, struct perf_event *
 	if (event == other || !perf_gate_same_context(event, other))
 		return -EINVAL;
 
-	if (perf_gate_is_over(other, event))
+	if (perf_gate_link_is_stale(other, event))
 		return -ESRCH;
 
-	if (!perf_gate_same_life(event, other) ||
+	if (!perf_gate_same_lifetime(event, other) ||
 	    event->attr.gate_nest != other->attr.gate_nest)
 		return -EINVAL;
 
 	return perf_gate_can_filter(event) ? 0 : -EOPNOTSUPP;
 }
 
-/* The members that one firing of an event may have to move. */
+/* Number of members that one firing of a trigger may have to move. */
 static unsigned int perf_gate_trigger_load(struct perf_event *trigger)
 {
 	struct perf_gate_link *link;
@@ -154,7 +154,7 @@ static unsigned int perf_gate_trigger_load(struct perf_event *trigger)
 	return load;
 }
 
-/* The load of a gate with one more member. */
+/* Load of a gate with one more member. */
 static unsigned int perf_gate_load_with(struct perf_gate *gate, struct perf_event *event)
 {
 	struct perf_gate_member *member;
@@ -183,7 +183,7 @@ static struct perf_gate_link *perf_gate_find_link(struct perf_event *trigger,
 	return NULL;
 }
 
-static unsigned int perf_gate_nr(struct perf_gate *gate, unsigned int role)
+static unsigned int perf_gate_nr_triggers(struct perf_gate *gate, unsigned int role)
 {
 	return role == PERF_GATE_STARTER ? gate->nr_starters : gate->nr_stoppers;
 }
@@ -206,10 +206,10 @@ static int perf_gate_check_link(struct perf_event *trigger, struct perf_gate *ga
 	link = perf_gate_find_link(trigger, gate);
 	if (link && link->role & role)
 		return -EEXIST;
-	/* Toggling has no direction that could nest. */
+	/* A toggled gate cannot nest: a firing would not tell in which direction. */
 	if (link && gate->nest)
 		return -EINVAL;
-	if (perf_gate_nr(gate, role) >= PERF_GATE_MAX)
+	if (perf_gate_nr_triggers(gate, role) >= PERF_GATE_MAX)
 		return -ENOSPC;
 	if (!link && perf_gate_trigger_load(trigger) + gate->load > PERF_GATE_MAX)
 		return -ENOSPC;
@@ -222,19 +222,19 @@ static void perf_gate_set_role(struct perf_gate_link *link, unsigned int role)
 	struct perf_gate *gate = link->gate;
 	unsigned int more = role & ~link->role, less = link->role & ~role;
 
-	/* fork(2) looks at this without a lock that serializes it. */
+	/* fork(2) reads this without holding the mutex. */
 	WRITE_ONCE(gate->nr_starters, gate->nr_starters + !!(more & PERF_GATE_STARTER) -
 				      !!(less & PERF_GATE_STARTER));
 	gate->nr_stoppers += !!(more & PERF_GATE_STOPPER);
 	gate->nr_stoppers -= !!(less & PERF_GATE_STOPPER);
 	link->role = role;
-	/* A link that goes stays as it is for firings that are walking over it. */
+	/* A firing may still use a removed link, so leave its act alone. */
 	if (role)
-		WRITE_ONCE(link->act, perf_gate_act(role, gate->nest));
+		WRITE_ONCE(link->act, perf_gate_make_act(role, gate->nest));
 }
 
 /**
- * perf_gate_unlink() - Take roles from a link, and the link away with the last
+ * perf_gate_unlink() - Remove roles from a link; free it with its last role
  * @link:	The link
  * @roles:	PERF_GATE_STARTER, PERF_GATE_STOPPER or both
  *
@@ -259,11 +259,12 @@ void perf_gate_unlink(struct perf_gate_link *link, unsigned int roles)
 }
 
 /**
- * perf_gate_unlink_trigger() - An event is no longer starter or stopper of any gate
+ * perf_gate_unlink_trigger() - Remove a role of an event in all gates
  * @trigger:	The event
  * @role:	PERF_GATE_STARTER or PERF_GATE_STOPPER
  *
- * Gates that have no trigger any more open, so their members are events like any other.
+ * A gate that loses its last trigger opens, so that its members count as events without
+ * a gate do.
  *
  * Context: Process context, perf_event_context::mutex of @trigger held.
  */
@@ -277,7 +278,7 @@ void perf_gate_unlink_trigger(struct perf_event *trigger, unsigned int role)
 		if (!(link->role & role))
 			continue;
 
-		/* The members keep the gate. */
+		/* The members hold references, so the gate stays. */
 		gate = link->gate;
 		perf_gate_unlink(link, role);
 		if (list_empty(&gate->links))
@@ -286,7 +287,7 @@ void perf_gate_unlink_trigger(struct perf_event *trigger, unsigned int role)
 }
 
 /**
- * perf_gate_clear() - Take an event out of its gate and open it
+ * perf_gate_clear() - Remove an event from its gate and open it
  * @event:	The event
  *
  * Context: Process context, perf_event_context::mutex of @event held.
@@ -297,20 +298,20 @@ void perf_gate_clear(struct perf_event *event)
 		perf_gate_exit(event, true);
 }
 
-/* The memory that a change may need, allocated where sleeping and patching is fine. */
+/* Memory and key for a change, taken before locks are held that forbid to get them. */
 struct perf_gate_parts {
 	struct perf_gate	*gate;
 	struct perf_gate_member	*member;
 	struct perf_gate_link	*link;
 };
 
-/* If a gate begins, @first is its first member. */
+/* If a gate has to be created, @first is its first member. */
 static int perf_gate_alloc_parts(struct perf_gate_parts *parts, struct perf_event *first)
 {
 	*parts = (struct perf_gate_parts) {
 		.gate	= perf_gate_alloc(first, 1),
 		.member	= perf_gate_alloc_member(),
-		.link	= kzalloc(sizeof(*parts->link), GFP_KERNEL),
+		.link	= perf_gate_zalloc(sizeof(*parts->link)),
 	};
 	if (parts->link)
 		perf_gate_get_key();
@@ -318,7 +319,7 @@ static int perf_gate_alloc_parts(struct perf_gate_parts *parts, struct perf_even
 	return parts->gate && parts->member && parts->link ? 0 : -ENOMEM;
 }
 
-/* Parts that were used are not there any more. */
+/* The pointers of parts that were used are NULL. */
 static void perf_gate_free_parts(struct perf_gate_parts *parts)
 {
 	perf_gate_free_member(parts->member);
@@ -361,15 +362,15 @@ static bool perf_gate_is_busy(struct perf_event *event)
 			       !list_empty(&event->gate->links));
 }
 
-/* Let an event that was opened for a gate have one, also after PERF_EVENT_IOC_CLEAR_GATE. */
-static int perf_gate_begin(struct perf_event *event, struct perf_gate_parts *parts)
+/* Give a gate to an event that has none, or none any more after PERF_EVENT_IOC_CLEAR_GATE. */
+static int perf_gate_assign(struct perf_event *event, struct perf_gate_parts *parts)
 {
 	struct perf_gate *gate = parts->gate;
 
 	if (event->gate)
 		return 0;
 
-	/* An event that a gate has left closed goes on from there. */
+	/* An event that kept the closed state of a former gate starts closed. */
 	if (event->gate_account)
 		atomic_set(&gate->state.depth, event->gate_account->split[0].open);
 
@@ -386,18 +387,18 @@ static int perf_gate_link_locked(struct perf_event *trigger, struct perf_event *
 	if (ret)
 		return ret;
 
-	/* The target is in the context that is locked. */
+	/* The target is in the context whose mutex is held. */
 	gate = target->gate;
 	ret = perf_gate_check_link(trigger, gate, role);
 	if (ret)
 		return ret;
 
-	ret = perf_gate_begin(target, parts);
+	ret = perf_gate_assign(target, parts);
 	if (ret)
 		return ret;
 	gate = target->gate;
 
-	/* From here on only the windows count, and what was counted stays. */
+	/* The first starter closes the gate: counts so far stay, from now on windows count. */
 	if (role == PERF_GATE_STARTER && !gate->nr_starters)
 		perf_gate_set_all(gate, false);
 	perf_gate_make_link(trigger, gate, role, &parts->link);
@@ -408,7 +409,7 @@ static int perf_gate_link_locked(struct perf_event *trigger, struct perf_event *
 /**
  * perf_gate_link() - Make an event the starter or stopper of another one's gate
  * @trigger:	The event that is to fire
- * @target:	The event that is to be moved, which the caller refers to
+ * @target:	The event whose gate is to move; the caller holds a reference
  * @role:	PERF_GATE_STARTER or PERF_GATE_STOPPER
  *
  * Context: Process context, no locks held: the static key must not be flipped
@@ -434,7 +435,7 @@ int perf_gate_link(struct perf_event *trigger, struct perf_event *target,
 	return ret;
 }
 
-/* May @event be a member of the gate of @other? */
+/* Check that @event may be a member of the gate of @other. */
 static int perf_gate_check_join(struct perf_event *event, struct perf_event *other)
 {
 	struct perf_gate_link *link;
@@ -471,16 +472,17 @@ static int perf_gate_join_locked(struct perf_event *event, struct perf_event *ot
 	if (!other->attr.start_paused && !perf_gate_is_busy(other))
 		return -EINVAL;
 
-	if (perf_gate_is_busy(event))
+	/* Its openings would become those of the other gate. */
+	if (perf_gate_is_busy(event) || event->gate_window)
 		return -EBUSY;
 
-	ret = perf_gate_begin(other, parts);
+	ret = perf_gate_assign(other, parts);
 	if (!ret)
 		ret = perf_gate_check_join(event, other);
 	if (ret)
 		return ret;
 
-	/* A task that inherited this event alone is outside of all windows. */
+	/* In a task that inherited only this event, the gate is closed. */
 	gate = other->gate;
 	depth = gate->nr_starters ? 0 : atomic_read(&gate->state.depth);
 
@@ -490,7 +492,7 @@ static int perf_gate_join_locked(struct perf_event *event, struct perf_event *ot
 /**
  * perf_gate_join() - Make an event a member of the gate of another one
  * @event:	The event
- * @other:	The event that has the gate, which the caller refers to
+ * @other:	The event that has the gate; the caller holds a reference
  *
  * Context: As perf_gate_link().
  * Return: 0, or an error that Documentation/userspace-api/perf_gate.rst lists.
@@ -512,7 +514,7 @@ int perf_gate_join(struct perf_event *event, struct perf_event *other)
 	return ret;
 }
 
-/* An ioctl whose argument is the file descriptor of another event. */
+/* Do an ioctl whose argument is the file descriptor of another event. */
 static int perf_gate_ioctl_fd(struct perf_event *event, unsigned int cmd, int fd)
 {
 	struct file *file __free(fput) = perf_event_get(fd);
@@ -535,11 +537,11 @@ static int perf_gate_ioctl_fd(struct perf_event *event, unsigned int cmd, int fd
 }
 
 /**
- * perf_gate_ioctl() - PERF_EVENT_IOC_SET_STARTER, _SET_STOPPER, _CLEAR_GATE and
- *		       _JOIN_GATE
- * @event:	Event of the file that the ioctl is done on: the trigger for the
- *		first two, the member for the others
- * @cmd:	One of the four
+ * perf_gate_ioctl() - PERF_EVENT_IOC_SET_STARTER, _SET_STOPPER, _CLEAR_GATE,
+ *		       _JOIN_GATE, _SET_WINDOWS and _GET_WINDOWS
+ * @event:	Event of the ioctl's file: the trigger for the first two ioctls,
+ *		the member for the others
+ * @cmd:	One of these
  * @arg:	Argument of the ioctl
  *
  * Context: As perf_gate_link().
@@ -549,7 +551,7 @@ static int perf_gate_ioctl_fd(struct perf_event *event, unsigned int cmd, int fd
 long perf_gate_ioctl(struct perf_event *event, unsigned int cmd, unsigned long arg)
 {
 	struct perf_event_context *ctx;
-	/* A file descriptor is an int, also where the caller has 32 bits. */
+	/* A file descriptor is an int, from a 32-bit caller as well. */
 	int fd = arg;
 
 	switch (cmd) {
@@ -564,6 +566,10 @@ long perf_gate_ioctl(struct perf_event *event, unsigned int cmd, unsigned long a
 		if (arg)
 			return -EINVAL;
 		break;
+	case PERF_EVENT_IOC_SET_WINDOWS:
+		return perf_gate_set_windows(event, (void __user *)arg);
+	case PERF_EVENT_IOC_GET_WINDOWS:
+		return perf_gate_get_windows(event, (void __user *)arg);
 	default:
 		return -ENOTTY;
 	}

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Performance event gates: how a firing changes the depth of a gate, and how the totals
- * of an event divide when its gate moves. Nothing here depends on the kernel, so models
- * use it as well.
+ * Performance event gates: the arithmetic of a gate's depth and of an event's split.
+ * Nothing here depends on the kernel, so that models can use it as well.
  */
 #ifndef _KERNEL_EVENTS_GATE_SPLIT_H
 #define _KERNEL_EVENTS_GATE_SPLIT_H
@@ -17,40 +16,37 @@
 #define PERF_GATE_BEFORE	2UL
 #define PERF_GATE_AFTER		4UL
 
-/*
- * The part that a trigger has in a gate. One event that is both starter and
- * stopper toggles the gate.
- */
+/* Roles of a trigger in a gate. A trigger that is both starter and stopper toggles the gate. */
 #define PERF_GATE_STARTER	1U
 #define PERF_GATE_STOPPER	2U
 #define PERF_GATE_TOGGLE	(PERF_GATE_STARTER | PERF_GATE_STOPPER)
 
-/* The effect of a firing on the depth, in one word with PERF_GATE_BEFORE or _AFTER. */
+/* Effect of a firing on the depth, combined with PERF_GATE_BEFORE or _AFTER. */
 #define PERF_GATE_OPENS		1UL
 #define PERF_GATE_TOGGLES	8UL
 #define PERF_GATE_NESTS		16UL
 
 /**
- * struct perf_gate_split - How the totals of an event divide into inside and outside
+ * struct perf_gate_split - Split of an event's totals into inside and outside
  */
 struct perf_gate_split {
 	/** @count: open: the part of the count outside; closed: the part inside */
 	u64			count;
-	/** @running: the same part of the running time, in ns */
+	/** @running: the corresponding part of the running time, in ns */
 	u64			running;
-	/** @open: which of the two parts these are */
+	/** @open: the gate is open, so these are the parts outside */
 	bool			open;
 };
 
 /**
- * perf_gate_act() - Compute the effect of a firing on the gate of a link
+ * perf_gate_make_act() - Compute the effect of a firing on the gate of a link
  * @role:	Role of the trigger
  * @nest:	attr.gate_nest of the members
  *
  * Context: Any, without side effects.
- * Return: PERF_GATE_BEFORE or PERF_GATE_AFTER, with flags for perf_gate_next().
+ * Return: PERF_GATE_BEFORE or PERF_GATE_AFTER, with flags for perf_gate_next_depth().
  */
-static inline unsigned long perf_gate_act(unsigned int role, bool nest)
+static inline unsigned long perf_gate_make_act(unsigned int role, bool nest)
 {
 	return (role == PERF_GATE_STOPPER ? PERF_GATE_BEFORE : PERF_GATE_AFTER) |
 	       (role == PERF_GATE_STARTER ? PERF_GATE_OPENS : 0) |
@@ -59,14 +55,14 @@ static inline unsigned long perf_gate_act(unsigned int role, bool nest)
 }
 
 /**
- * perf_gate_next() - The depth of a gate after a trigger fired
+ * perf_gate_next_depth() - Compute the depth of a gate after a trigger fired
  * @depth:	Depth before it fired, 0 for a closed gate
  * @act:	perf_gate_link::act
  *
  * Context: Any, without side effects.
  * Return: The new depth.
  */
-static __always_inline int perf_gate_next(int depth, unsigned long act)
+static __always_inline int perf_gate_next_depth(int depth, unsigned long act)
 {
 	if (!(act & PERF_GATE_NESTS))
 		return act & PERF_GATE_OPENS;
@@ -78,7 +74,7 @@ static __always_inline int perf_gate_next(int depth, unsigned long act)
 }
 
 /**
- * perf_gate_flip() - The split of an event whose gate moves to its other state
+ * perf_gate_flip() - Compute the split of an event whose gate changes its state
  * @split:	Split before the move
  * @count:	Count of the event at the move
  * @running:	Running time of the event at the move in ns
@@ -99,13 +95,13 @@ perf_gate_flip(const struct perf_gate_split *split, u64 count, u64 running)
 }
 
 /**
- * perf_gate_inside() - The part of a total that lies inside of the windows
+ * perf_gate_inside() - Compute the part of a total inside of the windows
  * @split:	Split of the event
  * @total:	Total of the event
  * @part:	The member of @split that belongs to @total
  *
  * Context: Any, without side effects.
- * Return: The part that the event's user is to see.
+ * Return: The part that is reported to the user of the event.
  */
 static inline u64
 perf_gate_inside(const struct perf_gate_split *split, u64 total, u64 part)

@@ -8,21 +8,21 @@
  *      child task's context         trigger     target --> state
  *
  * Inherited events have neither links nor a gate of their own: the firing of a child's
- * trigger walks the links of its parent, and finds the state of the child's context for
- * each of their gates. So a task opens and closes its own windows only, and a change of
- * links has one place.
+ * trigger walks the links of its parent, and moves the state of each gate in the
+ * child's context. So a task opens and closes its own windows only, and links are
+ * changed in one place.
  *
- * Two paths make inherited events members, and perf_event::child_mutex of the parent
- * makes sure that none is left out, whichever comes first:
+ * Two paths make inherited events members. perf_event::child_mutex of the parent
+ * ensures that no event is left out, whichever path runs first:
  *
- *   fork              __perf_gate_inherit() looks at perf_event::gate of the parent in
+ *   fork              __perf_gate_inherit() reads perf_event::gate of the parent in
  *                     the section that puts the child on the list of its parent.
- *   SET_*, JOIN_GATE  perf_gate_enter() sets perf_event::gate in the section that goes
- *                     over this list.
+ *   SET_*, JOIN_GATE  perf_gate_enter() sets perf_event::gate in the section that
+ *                     walks this list.
  *
- * An event that ends leaves that list under child_mutex as well, and puts its state
- * when it is freed. The section of perf_gate_enter() allocates before it changes
- * anything, so it is done as a whole or not at all.
+ * An event that ends leaves this list under child_mutex as well, and drops its
+ * reference to the state when it is freed. perf_gate_enter() allocates before it
+ * changes anything, so it succeeds as a whole or changes nothing.
  */
 
 #include <linux/mutex.h>
@@ -46,15 +46,15 @@ void perf_gate_put(struct perf_gate *gate)
 
 /**
  * perf_gate_alloc() - Allocate a gate
- * @event:	The event that is to be its first member
- * @depth:	Depth that it is to have
+ * @event:	The event that becomes its first member
+ * @depth:	Its initial depth
  *
  * Context: Process context, may sleep.
  * Return: The gate with one reference, NULL without memory.
  */
 struct perf_gate *perf_gate_alloc(struct perf_event *event, int depth)
 {
-	struct perf_gate *gate = kzalloc(sizeof(*gate), GFP_KERNEL);
+	struct perf_gate *gate = perf_gate_zalloc(sizeof(*gate));
 
 	if (!gate)
 		return NULL;
@@ -82,19 +82,19 @@ perf_gate_try_get_state(struct perf_event_context *ctx, struct perf_gate *gate, 
 		return NULL;
 
 	state->refs++;
-	/* JOIN_GATE has met another member of the task that is being forked. */
+	/* JOIN_GATE created this state during the fork; now the depth is known. */
 	if (state->guessed && !guessed) {
 		atomic_set(&state->depth, depth);
-		state->guessed = false;
+		WRITE_ONCE(state->guessed, false);
 	}
 
 	return state;
 }
 
 /*
- * Find the state of a gate in the context of inherited events, or make one that has
- * @depth. JOIN_GATE has @guessed it, fork(2) knows it and corrects a guess. Return it
- * with a reference, or NULL without memory.
+ * Find the state of a gate in a context of inherited events, or create it with @depth.
+ * For JOIN_GATE the depth is @guessed; fork(2) knows it and corrects a guess. Return
+ * the state with a reference, or NULL without memory.
  */
 static struct perf_gate_state *
 perf_gate_get_state(struct perf_event_context *ctx, struct perf_gate *gate, int depth,
@@ -107,7 +107,7 @@ perf_gate_get_state(struct perf_event_context *ctx, struct perf_gate *gate, int 
 	if (state)
 		return state;
 
-	new = kzalloc(sizeof(*new), GFP_KERNEL);
+	new = perf_gate_zalloc(sizeof(*new));
 	if (!new)
 		return NULL;
 
@@ -131,7 +131,7 @@ perf_gate_get_state(struct perf_event_context *ctx, struct perf_gate *gate, int 
 	return state;
 }
 
-/* Drop a reference. Return the state if it was the last one, for perf_gate_free_state(). */
+/* Drop a reference. Return the state for perf_gate_free_state() if that was the last. */
 static struct perf_gate_state *
 perf_gate_put_state(struct perf_event_context *ctx, struct perf_gate_state *state)
 {
@@ -145,7 +145,7 @@ perf_gate_put_state(struct perf_event_context *ctx, struct perf_gate_state *stat
 	return state;
 }
 
-/* RCU callbacks may wake a task, which is not allowed with the context locked. */
+/* Call this without the lock of a context: kfree_rcu() may wake a task. */
 static void perf_gate_free_state(struct perf_gate_state *state)
 {
 	if (!state)
@@ -155,26 +155,30 @@ static void perf_gate_free_state(struct perf_gate_state *state)
 	kfree_rcu(state, rcu);
 }
 
-/* Give an event its account, on its CPU. */
+/* Install the account of an event, on its CPU. */
 static void perf_gate_install(struct perf_event *event, struct perf_gate_change *change)
 {
 	if (event->gate_account)
 		return;
 
 	perf_gate_steer_init(change->account);
-	/* Readers of the event find an account that is set up. */
+	if (event->gate_window) {
+		perf_gate_window_resume(event);
+		perf_gate_set_watched(change->account, true);
+	}
+	/* Readers of the event must find an initialized account. */
 	smp_store_release(&event->gate_account, change->account);
 	change->account = NULL;
 	/*
-	 * A reader that finds a count that is not all inside finds the account, too.
-	 * Pairs with smp_rmb() in perf_gate_count().
+	 * Counts after this may lie outside, so a reader that sees them must see the
+	 * account, too. Pairs with smp_rmb() in perf_gate_count().
 	 */
 	smp_wmb();
 }
 
 /*
- * The event leaves its state, and takes its number of openings along. An NMI in between
- * finds that number too small rather than twice.
+ * Let the event leave its state and keep the number of openings. An NMI in between
+ * reads a number that is too small, but never counts openings twice.
  */
 static void perf_gate_leave_state(struct perf_event *event, struct perf_gate_change *change)
 {
@@ -182,13 +186,15 @@ static void perf_gate_leave_state(struct perf_event *event, struct perf_gate_cha
 	struct perf_gate_state *state = event->gate_state;
 
 	hlist_del_init_rcu(&account->active);
+	/* Another gate counts its openings from 0. */
+	perf_gate_drop_window(event);
 	WRITE_ONCE(event->gate_state, NULL);
 	barrier();
 	account->opened += atomic64_read(&state->nr_opened);
 	change->left = perf_gate_put_state(event->ctx, state);
 }
 
-/* Open an account that no gate moves any more, inside of perf_gate_defer_begin(). */
+/* Open an account that has left its gate. The caller defers firings. */
 static void perf_gate_open_account(struct perf_event *event)
 {
 	struct perf_gate_account *account = event->gate_account;
@@ -215,7 +221,7 @@ static void __perf_gate_change(struct perf_event *event,
 	if (!account)
 		return;
 
-	/* The event takes the state that its gate has now. */
+	/* Settle with the old state before the event leaves it. */
 	perf_gate_settle_event(event);
 	perf_gate_defer_begin();
 	if (event->gate_state)
@@ -233,11 +239,12 @@ static void __perf_gate_change(struct perf_event *event,
 }
 
 /**
- * perf_gate_is_dead() - An event is out of its context, or its task is gone
+ * perf_gate_is_dead() - Tell whether an event or its task is gone
  * @event:	The event
  *
- * Context: Process context. perf_event_context::mutex of the event held, that of
- *          an inherited event's parent and its perf_event::child_mutex.
+ * Context: Process context, perf_event_context::mutex of the event held; for an
+ *          inherited event, that mutex of its parent and its parent's
+ *          perf_event::child_mutex.
  * Return: Whether it is.
  */
 bool perf_gate_is_dead(struct perf_event *event)
@@ -246,7 +253,7 @@ bool perf_gate_is_dead(struct perf_event *event)
 		       lockdep_is_held(&event->parent->child_mutex) :
 		       lockdep_is_held(&event->ctx->mutex));
 
-	/* Its CPU schedules it in and out meanwhile, and no more than that. */
+	/* The CPU of the event may schedule it meanwhile, which does not change the answer. */
 	return READ_ONCE(event->state) <= PERF_EVENT_STATE_EXIT;
 }
 
@@ -261,7 +268,7 @@ void perf_gate_change(struct perf_event *event, struct perf_gate_change *change)
 {
 	if (!perf_gate_is_dead(event))
 		perf_event_function_call(event, __perf_gate_change, change);
-	/* A dead event or context keeps the state that it has. */
+	/* A dead event keeps its state. */
 	if (!change->done) {
 		change->open = false;
 		guard(raw_spinlock_irq)(&event->ctx->lock);
@@ -270,7 +277,7 @@ void perf_gate_change(struct perf_event *event, struct perf_gate_change *change)
 	perf_gate_free_state(change->left);
 }
 
-/* The children of an event up to @end put the states that they were to enter. */
+/* Drop the references that the children up to @end got for the states to enter. */
 static void perf_gate_unprepare_children(struct perf_event *event, struct perf_gate *gate,
 					 struct perf_event *end, struct hlist_head *accounts)
 {
@@ -280,6 +287,10 @@ static void perf_gate_unprepare_children(struct perf_event *event, struct perf_g
 	struct hlist_node *next;
 
 	list_for_each_entry(child, &event->child_list, child_list) {
+		if (!child->gate_account) {
+			kfree(child->gate_window);
+			child->gate_window = NULL;
+		}
 		if (child == end)
 			break;
 		scoped_guard(raw_spinlock_irq, &child->ctx->lock) {
@@ -293,7 +304,10 @@ static void perf_gate_unprepare_children(struct perf_event *event, struct perf_g
 		kfree(account);
 }
 
-/* Allocate the accounts and states that the children of an event need in a gate. */
+/*
+ * Allocate the accounts and states that the children of an event need in a gate, and
+ * windows if these are recorded. The window of an event without an account is not in use.
+ */
 static int perf_gate_prepare_children(struct perf_event *event, struct perf_gate *gate,
 				      int depth, struct hlist_head *accounts)
 {
@@ -306,6 +320,8 @@ static int perf_gate_prepare_children(struct perf_event *event, struct perf_gate
 			if (!account)
 				goto error;
 			hlist_add_head(&account->active, accounts);
+			if (perf_gate_inherit_window(child))
+				goto error;
 		}
 		if (!perf_gate_get_state(child->ctx, gate, depth, true))
 			goto error;
@@ -331,7 +347,7 @@ perf_gate_take_account(struct perf_event *child, struct hlist_head *accounts)
 
 	account = hlist_entry(accounts->first, struct perf_gate_account, active);
 	hlist_del_init(&account->active);
-	/* All children of one event are alike. */
+	/* Any prepared account fits: all children of one event have the same PMU. */
 	account->event = child;
 
 	return account;
@@ -357,7 +373,7 @@ static void perf_gate_count_load(struct perf_gate *gate)
 	gate->load = any + most;
 }
 
-/* perf_gate_count_load() and JOIN_GATE rely on the order. */
+/* Sort members by CPU: perf_gate_count_load() and JOIN_GATE rely on it. */
 static void perf_gate_add_member(struct perf_gate *gate, struct perf_event *event)
 {
 	struct perf_gate_member *member;
@@ -370,7 +386,7 @@ static void perf_gate_add_member(struct perf_gate *gate, struct perf_event *even
 	perf_gate_count_load(gate);
 }
 
-/* The gate ends with its last member. */
+/* Remove a member. The last one removes the links, so the gate ends. */
 static void perf_gate_del_member(struct perf_gate *gate, struct perf_event *event)
 {
 	struct perf_gate_link *link, *next;
@@ -385,16 +401,16 @@ static void perf_gate_del_member(struct perf_gate *gate, struct perf_event *even
 }
 
 /**
- * perf_gate_enter() - Make an event and those inherited from it members of a gate
- * @event:	Opened event that is a member of no gate, or the only one of one that
- *		has no links
+ * perf_gate_enter() - Make an event and its children members of a gate
+ * @event:	Opened event that has no gate, or is the only member of a gate
+ *		without links
  * @gate:	The gate
- * @depth:	Depth that the gate is to have in contexts that have no member so far
+ * @depth:	Depth of the gate in contexts that have no member so far
  * @member:	Account for the event; set to NULL if it was used
  *
  * Context: Process context, perf_event_context::mutex of @event held. Takes
  *          perf_event::child_mutex.
- * Return: 0, -ENOMEM, which leaves everything as it was.
+ * Return: 0, or -ENOMEM and nothing has changed.
  */
 int perf_gate_enter(struct perf_event *event, struct perf_gate *gate, int depth,
 		    struct perf_gate_member **member)
@@ -417,12 +433,13 @@ int perf_gate_enter(struct perf_event *event, struct perf_gate *gate, int depth,
 	if (!event->gate_account) {
 		change.account = &(*member)->account;
 		perf_gate_init_account(change.account, event, true);
-		/* Until now the windows of inherited events were all of their time. */
+		/* So far the windows of inherited events covered all of their time. */
 		atomic64_set(&(*member)->child_running,
 			     atomic64_read(&event->child_total_time_running));
+		atomic64_set(&(*member)->child_total, atomic64_read(&event->child_count));
 		*member = NULL;
 	} else if (joins) {
-		/* As of the event itself, the openings are those of the gate from now on. */
+		/* From now on the openings of the gate count, for ended children as well. */
 		atomic64_set(&perf_gate_member(event)->child_opened, 0);
 	}
 	scoped_guard(raw_spinlock_irq, &event->ctx->lock)
@@ -440,7 +457,7 @@ int perf_gate_enter(struct perf_event *event, struct perf_gate *gate, int depth,
 			.account	= perf_gate_take_account(child, &accounts),
 			.joins		= joins,
 		};
-		/* The reference that perf_gate_prepare_children() got keeps it. */
+		/* perf_gate_prepare_children() got a reference, so the state stays. */
 		scoped_guard(rcu)
 			change.state = perf_gate_find_state(child->ctx, gate);
 		perf_gate_change(child, &change);
@@ -450,9 +467,9 @@ int perf_gate_enter(struct perf_event *event, struct perf_gate *gate, int depth,
 }
 
 /**
- * perf_gate_exit() - Let an event and those inherited from it leave their gate
+ * perf_gate_exit() - Let an event and its children leave their gate
  * @event:	Opened event that is a member of a gate, or has left one
- * @open:	They are open then. Otherwise they keep the state that they have.
+ * @open:	Open them. Otherwise they keep their state.
  *
  * Context: Process context, perf_event_context::mutex of @event held unless it has no
  *          context yet. Takes perf_event::child_mutex.
@@ -484,7 +501,7 @@ static void __perf_gate_set(struct perf_event *event,
 	bool open = *(bool *)info;
 	bool was_open;
 
-	state->guessed = false;
+	WRITE_ONCE(state->guessed, false);
 	was_open = atomic_xchg(&state->depth, open);
 	if (open == was_open)
 		return;
@@ -496,25 +513,24 @@ static void __perf_gate_set(struct perf_event *event,
 		perf_gate_settle_event(account->event);
 }
 
-/* Set the state of the context of an event, unless this round has come by there. */
-static void perf_gate_set(struct perf_event *event, struct perf_gate *gate, bool open)
+/* Set the state of the context of an event, unless another member has done it. */
+static void perf_gate_set(struct perf_event *event, bool open)
 {
 	struct perf_gate_state *state = event->gate_state;
 
-	if (!state || state->round == gate->round || perf_gate_is_dead(event))
+	if (!state || perf_gate_is_dead(event) ||
+	    (atomic_read(&state->depth) == open && !READ_ONCE(state->guessed)))
 		return;
 
-	state->round = gate->round;
 	perf_event_function_call(event, __perf_gate_set, &open);
 }
 
 /**
  * perf_gate_set_all() - Open or close a gate in all contexts
  * @gate:	The gate
- * @open:	The state that it is to have
+ * @open:	New state of the gate
  *
- * Where all members are out of their context, or their task is gone, it keeps its
- * state.
+ * In a context whose members are all dead, the gate keeps its state.
  *
  * Context: Process context, perf_event_context::mutex of the members held. Takes
  *          perf_event::child_mutex of each.
@@ -524,24 +540,23 @@ void perf_gate_set_all(struct perf_gate *gate, bool open)
 	struct perf_gate_member *member;
 	struct perf_event *event, *child;
 
-	gate->round++;
 	list_for_each_entry(member, &gate->members, node) {
 		event = member->account.event;
-		perf_gate_set(event, gate, open);
+		perf_gate_set(event, open);
 
 		guard(mutex)(&event->child_mutex);
 
 		list_for_each_entry(child, &event->child_list, child_list)
-			perf_gate_set(child, gate, open);
+			perf_gate_set(child, open);
 	}
 }
 
 /**
- * __perf_gate_init() - Make a new event the member of a gate of its own, which is closed
+ * __perf_gate_init() - Give a new event a gate of its own, which is closed
  * @event:	Event that nothing else refers to, with attr.start_paused
  *
  * Context: Process context, as perf_gate_alloc_member().
- * Return: 0, -EOPNOTSUPP if a gate could not hold back its samples, -ENOMEM.
+ * Return: 0, -EOPNOTSUPP if a gate could not drop its samples, -ENOMEM.
  */
 int __perf_gate_init(struct perf_event *event)
 {
@@ -573,11 +588,11 @@ int __perf_gate_init(struct perf_event *event)
 
 /**
  * __perf_gate_inherit() - Make an inherited event a member of the gate of its parent
- * @child:	The event, in no list yet
- * @source:	The event of the forking task that it is the copy of
+ * @child:	The event, not yet on any list
+ * @source:	The event of the forking task that @child is a copy of
  *
- * A new process starts with the state of the task that forks, and sees the returns of
- * its functions. A new thread starts outside of the windows that triggers open.
+ * A new process starts with the state of the task that forks, because it returns from
+ * the same functions. A new thread starts outside of the windows that triggers open.
  *
  * Context: Process context, perf_event::child_mutex of the parent held.
  * Return: 0, -ENOMEM.
@@ -592,8 +607,11 @@ int __perf_gate_inherit(struct perf_event *child, struct perf_event *source)
 	lockdep_assert_held(&child->parent->child_mutex);
 
 	account = perf_gate_alloc_account(child, true);
-	if (!account)
+	if (!account || perf_gate_inherit_window(child)) {
+		kfree(account);
 		return -ENOMEM;
+	}
+	perf_gate_set_watched(account, child->gate_window);
 
 	depth = source->gate_state ? atomic_read(&source->gate_state->depth) : 1;
 	if (child->ctx->gate_thread && READ_ONCE(gate->nr_starters))
@@ -604,7 +622,7 @@ int __perf_gate_inherit(struct perf_event *child, struct perf_event *source)
 		return -ENOMEM;
 	}
 
-	/* The event has no count yet, so its account may as well begin as the gate is. */
+	/* The event has no count yet, so its account can start in the state of the gate. */
 	account->split[0].open = atomic_read(&state->depth);
 	account->split[1].open = account->split[0].open;
 	child->gate_account = account;
@@ -614,15 +632,15 @@ int __perf_gate_inherit(struct perf_event *child, struct perf_event *source)
 }
 
 /**
- * __perf_gate_sever() - An event loses its links and leaves its gate
- * @event:	Event that has links or a gate, and that is in no context's lists
+ * __perf_gate_detach() - Remove an event's links and let it leave its gate
+ * @event:	Event with links or a gate, on no list of a context
  *
- * The gates that it was a trigger of keep their state, so that a count can still be
- * read as it was. The event keeps its own, too.
+ * The gates that the event moved keep their state, so that their counts do not
+ * change. The account of the event keeps its state, too.
  *
  * Context: Process context, perf_event_context::mutex of @event held.
  */
-void __perf_gate_sever(struct perf_event *event)
+void __perf_gate_detach(struct perf_event *event)
 {
 	struct perf_gate_link *link;
 	struct hlist_node *next;
@@ -634,8 +652,8 @@ void __perf_gate_sever(struct perf_event *event)
 }
 
 /**
- * __perf_gate_release() - An event that is being freed leaves its state
- * @event:	Event that is in no context's lists, and that nothing else refers to
+ * __perf_gate_release() - Let an event that is being freed leave its state
+ * @event:	Event on no list of a context, without other references
  *
  * The account stays until perf_gate_free_rcu().
  *
@@ -645,7 +663,7 @@ void __perf_gate_release(struct perf_event *event)
 {
 	struct perf_gate_state *state = event->gate_state;
 
-	/* perf_gate_sever() has done that for events that were in a context. */
+	/* perf_gate_detach() did this for events that were in a context. */
 	if (!event->parent && event->gate) {
 		event->gate_state = NULL;
 		list_del(&perf_gate_member(event)->node);
@@ -655,8 +673,9 @@ void __perf_gate_release(struct perf_event *event)
 			state = perf_gate_put_state(event->ctx, state);
 		perf_gate_free_state(state);
 	}
-	/* Queued only for running events, and this one will not run again. */
+	/* A firing queues the work only for running events, and this event will not run again. */
 	irq_work_sync(&event->gate_account->work);
+	perf_gate_release_window(event);
 	if (!event->parent)
 		perf_gate_put_key();
 }

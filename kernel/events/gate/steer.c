@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Performance event gates: the PMU of an event follows its account.
+ * Performance event gates: let the PMU of an event follow its account.
  *
  *                 account closes, or aux_pause
  *      STARTED ------------------------------------> STOPPED
@@ -8,10 +8,9 @@
  *         `---------------------------------------------'
  *            account is open and nothing asks for a pause
  *
- * Gating does not need this. It spares a sampling event overflows that would be
- * dropped, and it is how an AUX area event stops tracing: the former is stopped
- * and started, the latter paused and resumed. The event keeps its counter or its
- * buffer.
+ * Counts are exact without this. It spares a sampling event the overflows that
+ * would be dropped, by pmu::stop() and pmu::start(), and it stops the tracing of
+ * an AUX area event, by a pause. The event keeps its counter or its buffer.
  *
  * Contexts:  CPU of the event. A firing that interrupts the PMU driver leaves
  *            this to irq_work; one that interrupts perf_gate_steer() leaves it to
@@ -22,7 +21,7 @@
 
 #include "gate.h"
 
-/* The event is to be off its PMU. */
+/* Tell whether the PMU must have the event stopped. */
 static bool perf_gate_wants_stop(struct perf_gate_account *account)
 {
 	return !account->split[0].open || account->aux_request;
@@ -47,11 +46,11 @@ static void perf_gate_start_or_stop(struct perf_gate_account *account, bool stop
 		return;
 	}
 
-	/* The time while it was closed says nothing about its rate. */
+	/* Leave the closed time out of the estimate of its rate. */
 	event->hw.freq_time_stamp = 0;
 	/*
-	 * Throttling and an exhausted event_limit are not for gates to end. But
-	 * the core's own events count on while they are throttled.
+	 * A gate must not end throttling or an exhausted event_limit. But software
+	 * events go on counting while they are throttled.
 	 */
 	if ((account->by_core || event->hw.interrupts != MAX_INTERRUPTS) &&
 	    !event->pending_disable)
@@ -61,7 +60,7 @@ static void perf_gate_start_or_stop(struct perf_gate_account *account, bool stop
 /**
  * perf_gate_steer() - Let the PMU follow the account of a steered event
  * @account:	The account
- * @context:	Where the gate moved
+ * @context:	Place where the gate moved
  *
  * Context: CPU of the event, interrupts off.
  */
@@ -78,11 +77,11 @@ noinline void perf_gate_steer(struct perf_gate_account *account,
 		return;
 	}
 
-	/* In an overflow, the driver has disabled the PMU itself or needs no disabling. */
+	/* In an overflow the driver has already disabled the PMU, if it needs that. */
 	if (context == PERF_GATE_OUTSIDE)
 		perf_pmu_disable(pmu);
 
-	/* A firing that interrupts this moves the account alone. */
+	/* A firing that interrupts this moves the account only; the loop sees it. */
 	do {
 		account->steering = true;
 		barrier();
@@ -101,13 +100,13 @@ noinline void perf_gate_steer(struct perf_gate_account *account,
  * @account:	Account of the event
  *
  * Context: As __perf_gate_pmu_add().
- * Return: That of pmu::add().
+ * Return: The result of pmu::add().
  */
 int perf_gate_steer_add(struct perf_gate_account *account)
 {
 	struct perf_event *event = account->event;
 
-	/* A firing that changes the answer after the loop queues irq_work. */
+	/* A firing that moves the account after the loop queues irq_work. */
 	do {
 		account->stopped = perf_gate_wants_stop(account);
 		barrier();
@@ -119,8 +118,8 @@ int perf_gate_steer_add(struct perf_gate_account *account)
 }
 
 /**
- * perf_gate_steer_init() - Take over an event as its PMU has it
- * @account:	Account that the event is about to get
+ * perf_gate_steer_init() - Take over the present state of an event's PMU
+ * @account:	Account that is about to be installed
  *
  * Context: CPU of the event, interrupts off, or the event does not run.
  */
@@ -148,8 +147,8 @@ static bool perf_gate_keeps_stopped(struct perf_event *event)
 
 /**
  * perf_gate_pmu_start() - Start an event unless its gate keeps it stopped
- * @event:	Event that the core stopped, or that was throttled
- * @flags:	For pmu::start()
+ * @event:	Event that the core stopped or throttled
+ * @flags:	Flags of pmu::start()
  *
  * Context: CPU of the event, interrupts off.
  */
@@ -159,7 +158,7 @@ void perf_gate_pmu_start(struct perf_event *event, int flags)
 		return;
 
 	event->pmu->start(event, flags);
-	/* An NMI may have closed the gate after the test and before the start. */
+	/* An NMI may have closed the gate between the test and the start. */
 	if (perf_gate_keeps_stopped(event))
 		event->pmu->stop(event, PERF_EF_UPDATE);
 }
@@ -169,10 +168,10 @@ void perf_gate_pmu_start(struct perf_event *event, int flags)
  * @event:	The event
  * @pause:	The request of an event with attr.aux_pause or attr.aux_resume
  *
- * The event traces while its gate is open and it is not paused otherwise.
+ * The event traces while its gate is open and no other event has paused it.
  *
  * Context: Any, on the CPU that @event runs on.
- * Return: False if @event writes to no AUX area, and nothing was done.
+ * Return: False if @event writes to no AUX area, so nothing was done.
  */
 bool __perf_gate_aux_pause(struct perf_event *event, bool pause)
 {

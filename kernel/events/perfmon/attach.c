@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Attaching a context to a thread or to a CPU, and what ends that: a system
- * call, the close of the descriptor, the exit of the thread, its exec of a
- * program with other privileges, the CPU going offline.
+ * Attaching a context to a thread or to a CPU. It is detached by a system call, the
+ * close of the descriptor, the exit of the thread, its exec of a program with other
+ * privileges, or the CPU going offline.
  *
- * task_struct::pfm_ctx holds a reference of the context. Whoever takes the
- * pointer out owns it, so that the exit of the thread and everybody else can
- * meet here in any order.
+ * task_struct::pfm_ctx holds a reference to the context. The path that clears the
+ * pointer owns the reference, so the exit of the thread may race with all other
+ * paths.
  *
  * Locks, outermost first: signal_struct::exec_update_lock, pfm_context::mutex,
  * perf_event_context::mutex, pfm_cpu_lock, perf_event_context::lock,
@@ -21,7 +21,7 @@
 atomic_t pfm_task_sessions = ATOMIC_INIT(0);
 atomic_t pfm_cpu_sessions = ATOMIC_INIT(0);
 
-/* Contexts that are loaded on a CPU, and the CPUs that take no more of them */
+/* Contexts that are loaded on a CPU, and the CPUs that accept no more contexts */
 static LIST_HEAD(pfm_cpu_list);
 static DEFINE_RAW_SPINLOCK(pfm_cpu_lock);
 static cpumask_t pfm_cpu_dead;
@@ -55,7 +55,7 @@ static void pfm_target_put(struct pfm_context *ctx)
 	if (task) {
 		ctx->task = NULL;
 		atomic_dec(&pfm_task_sessions);
-		/* Unless the exit of the thread was faster */
+		/* The exit of the thread may have taken the reference first. */
 		if (cmpxchg(&task->pfm_ctx, ctx, NULL) == ctx)
 			pfm_ctx_put(ctx);
 		put_task_struct(task);
@@ -94,7 +94,7 @@ static void pfm_forget_overflows(struct pfm_context *ctx)
 	}
 }
 
-/* Return whether there is a register that counts no more. */
+/* Disable registers that were not written since the last load; return whether any was. */
 static bool pfm_refuse_stale(struct pfm_context *ctx)
 {
 	struct pfm_set *set;
@@ -103,28 +103,47 @@ static bool pfm_refuse_stale(struct pfm_context *ctx)
 
 	list_for_each_entry(set, &ctx->sets, node) {
 		for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-			if (!pfm_reg_at(set, num)->written)
-				any |= !test_and_set_bit(num, set->refused);
+			struct pfm_reg *reg = pfm_reg_at(set, num);
+
+			reg->stale = !reg->written && !test_and_set_bit(num, set->refused);
+			any |= reg->stale;
 		}
 	}
 	return any;
 }
 
+/* Undo pfm_refuse_stale(). */
+static void pfm_allow_stale(struct pfm_context *ctx)
+{
+	struct pfm_set *set;
+	unsigned int num;
+
+	list_for_each_entry(set, &ctx->sets, node) {
+		for_each_set_bit(num, set->used, PFM_MAX_REGS) {
+			if (pfm_reg_at(set, num)->stale)
+				clear_bit(num, set->refused);
+		}
+	}
+}
+
 /*
- * A program for perfmon 2.8 that uses a context again writes the registers that it
- * wants, and forgets those of the last time: each had a hardware register of its own,
- * so they did no harm. Here they may take the counters that the new ones need.
+ * A program for perfmon 2.8 that loads a context again writes the registers that it
+ * wants and ignores the registers of the last load, each of which had a hardware
+ * register of its own. Here they could occupy the counters that the new registers need.
  */
 static int pfm_groups_load(struct pfm_context *ctx)
 {
 	int ret = pfm_groups_create(ctx);
 
-	if (ret == -EINVAL && ctx->compat && pfm_refuse_stale(ctx))
+	if (ret == -EINVAL && ctx->compat && pfm_refuse_stale(ctx)) {
 		ret = pfm_groups_create(ctx);
+		if (ret)
+			pfm_allow_stale(ctx);
+	}
 	return ret;
 }
 
-/* Unless the CPU went meanwhile; then nobody else will tell. */
+/* Mark the context as loaded, unless its CPU went offline: the hotplug callback has run. */
 static bool pfm_loaded(struct pfm_context *ctx)
 {
 	guard(raw_spinlock_irq)(&pfm_cpu_lock);
@@ -137,13 +156,13 @@ static bool pfm_loaded(struct pfm_context *ctx)
 /**
  * pfm_load() - Attach a context
  * @ctx:	The context, not loaded
- * @task:	Thread to attach it to, or NULL
- * @cpu:	CPU to attach it to if not
- * @id:		Set that will be active
+ * @task:	Thread to attach it to, NULL for a CPU
+ * @cpu:	CPU to attach it to if @task is NULL
+ * @id:		Set to activate
  *
  * Context: Locked by pfm_lock_opening(). Sleeps.
- * Return: 0, or -EINVAL, -EEXIST, -ENODEV, -E2BIG, -ESRCH, -EACCES, -ENOMEM, and
- *         then nothing has changed.
+ * Return: 0, or -EINVAL, -EEXIST, -ENODEV, -E2BIG, -ESRCH, -EACCES, -ENOMEM and
+ *         nothing has changed.
  */
 int pfm_load(struct pfm_context *ctx, struct task_struct *task, int cpu, u16 id)
 {
@@ -195,14 +214,14 @@ void pfm_unload(struct pfm_context *ctx)
 	lockdep_assert_held(&ctx->mutex);
 	if (pfm_state(ctx) == PFM_UNLOADED)
 		return;
-	pfm_halt(ctx);
+	pfm_stop_for_unload(ctx);
 	pfm_block_cancel(ctx);
 	pfm_target_put(ctx);
 	pfm_groups_release(ctx);
 }
 
 /**
- * __perfmon_exit_task() - A thread loses its perf events
+ * __perfmon_exit_task() - Unload the context of a thread that loses its events
  * @task:	The thread, which is the current one; it exits, or has become
  *		more privileged
  *
@@ -215,7 +234,7 @@ void __perfmon_exit_task(struct task_struct *task)
 	if (!ctx)
 		return;
 
-	/* The exit cannot be put off, and nothing else will detach the context. */
+	/* The exit cannot wait, and no other path detaches the context later. */
 	mutex_lock(&ctx->mutex);
 	if (ctx->task == task && pfm_state(ctx) != PFM_UNLOADED) {
 		pfm_unload(ctx);
@@ -239,7 +258,7 @@ static void pfm_unload_dead(struct pfm_context *ctx)
  * @ctx:	The context
  *
  * A context whose CPU went offline is unloaded first. The holder of the mutex may
- * wait for a page of a program's memory, for as long as the program likes.
+ * sleep in a page fault that a program can delay for any time.
  *
  * Context: Process context. No lock of another process is held.
  * Return: 0, or -EINTR if the caller was killed.
@@ -276,10 +295,10 @@ static int pfm_cpu_online(unsigned int cpu)
 }
 
 /*
- * Runs on the CPU that goes. Whoever has pfm_context::mutex may wait for the end
- * of all hotplug, to change a static key, so this must not wait for the mutex:
- * it stops the context, and lets whoever comes next unload it. A context that is
- * on the list and loaded has its clock as long as the lock is held.
+ * This runs on the CPU that goes offline. It must not wait for pfm_context::mutex,
+ * because its holder may wait for the end of all hotplug to change a static key. So it
+ * stops the context, and the next holder of the mutex unloads it. A context that is on
+ * the list and loaded has its clock as long as the lock is held.
  */
 static int pfm_cpu_offline(unsigned int cpu)
 {
@@ -291,7 +310,7 @@ static int pfm_cpu_offline(unsigned int cpu)
 		if (ctx->cpu != cpu)
 			continue;
 		if (pfm_state(ctx) != PFM_UNLOADED)
-			pfm_stop_dead(ctx);
+			pfm_stop_offline(ctx);
 		WRITE_ONCE(ctx->dead, true);
 		refcount_inc(&ctx->ref);
 		if (!schedule_work(&ctx->dead_work))

@@ -91,7 +91,7 @@ void pfm_block(struct callback_head *head)
 }
 
 /**
- * pfm_post_block() - See to it that the target waits before it is in user mode
+ * pfm_post_block() - Make the target wait before it returns to user mode
  * @ctx:	The context, loaded on a thread
  *
  * Context: Any but NMI. The context is not unloaded meanwhile.
@@ -103,7 +103,7 @@ void pfm_post_block(struct pfm_context *ctx)
 
 /**
  * pfm_block_cancel() - A thread that is not yet blocked shall not be
- * @ctx:	The context, about to leave its target
+ * @ctx:	The context, about to be unloaded
  *
  * Context: pfm_context::mutex held.
  */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory: the user that creates a context pays for it.
+ * Memory accounting: a context is charged to the user that creates it.
  *
  * A context, its sets, their registers and its sampling buffer are kernel memory that
- * lives as long as a descriptor does. They are charged in pages, as a perf buffer
- * is: first to user_struct::perf_mlock, within the allowance of perf_event_mlock_kb
+ * lives as long as a descriptor does, and a loaded context has an event for each
+ * register that counts. All of it is charged in pages, as a perf buffer is:
+ * first to user_struct::perf_mlock, within the allowance of perf_event_mlock_kb
  * for each online CPU, and the excess to user_struct::locked_vm under RLIMIT_MEMLOCK.
  * The excess is not charged to an mm, because a descriptor outlives the mm of the
  * program that has opened it. CAP_IPC_LOCK and a kernel.perf_event_paranoid of -1 lift
@@ -25,7 +26,7 @@
 #include "internal.h"
 
 /**
- * pfm_charge_init() - Let the current user pay for a context
+ * pfm_charge_init() - Charge a context to the current user from now on
  * @charge:	The charge, zeroed
  *
  * Context: Process context.
@@ -36,7 +37,7 @@ void pfm_charge_init(struct pfm_charge *charge)
 }
 
 /**
- * pfm_charge_exit() - Give back all that was charged
+ * pfm_charge_exit() - Uncharge everything
  * @charge:	The charge
  *
  * Context: Process context.
@@ -47,7 +48,7 @@ void pfm_charge_exit(struct pfm_charge *charge)
 	free_uid(charge->user);
 }
 
-/* Charge as many pages as the allowance of the user has left, and return them. */
+/* Charge pages to the allowance of the user, as far as it goes. Return their number. */
 static unsigned long pfm_charge_allowed(struct user_struct *user, unsigned long nr_pages)
 {
 	unsigned long limit = sysctl_perf_event_mlock >> (PAGE_SHIFT - 10);
@@ -74,10 +75,10 @@ static bool pfm_beyond_limit(unsigned long nr_pages)
 /**
  * pfm_charge_pages() - Charge the user of a context
  * @charge:	The charge
- * @nr_pages:	Pages
+ * @nr_pages:	Number of pages
  *
- * Context: Process context, the charge is the caller's alone.
- * Return: 0, or -ENOMEM if the user may not have as many, and then nothing is charged.
+ * Context: Process context, access to the charge serialized by the caller.
+ * Return: 0, or -ENOMEM above the limit of the user and nothing is charged.
  */
 int pfm_charge_pages(struct pfm_charge *charge, unsigned long nr_pages)
 {
@@ -86,7 +87,7 @@ int pfm_charge_pages(struct pfm_charge *charge, unsigned long nr_pages)
 
 	allowed = pfm_charge_allowed(user, nr_pages);
 	locked = nr_pages - allowed;
-	/* Add first and check then, so that two tasks at once cannot both fit. */
+	/* Add before the check, so that of two concurrent tasks at most one fits. */
 	if (locked && pfm_beyond_limit(atomic_long_add_return(locked, &user->locked_vm))) {
 		atomic_long_sub(locked, &user->locked_vm);
 		atomic_long_sub(allowed, &user->perf_mlock);
@@ -98,9 +99,9 @@ int pfm_charge_pages(struct pfm_charge *charge, unsigned long nr_pages)
 }
 
 /**
- * pfm_uncharge_pages() - Give back pages
+ * pfm_uncharge_pages() - Uncharge pages
  * @charge:	The charge
- * @nr_pages:	Pages, no more than were charged
+ * @nr_pages:	Number of pages, at most as many as are charged
  *
  * Context: As pfm_charge_pages().
  */
@@ -118,7 +119,7 @@ void pfm_uncharge_pages(struct pfm_charge *charge, unsigned long nr_pages)
 /**
  * pfm_mem_charge() - Charge the user for an object of a context
  * @ctx:	The context
- * @size:	Size that kmalloc() will be asked for
+ * @size:	Size that is passed to kmalloc()
  *
  * Context: As pfm_charge_pages().
  * Return: 0 or -ENOMEM.
@@ -135,9 +136,9 @@ int pfm_mem_charge(struct pfm_context *ctx, size_t size)
 }
 
 /**
- * pfm_mem_uncharge() - Give back what an object was charged for
+ * pfm_mem_uncharge() - Uncharge an object of a context
  * @ctx:	The context
- * @size:	As for pfm_mem_charge()
+ * @size:	Size that was charged
  *
  * Context: As pfm_charge_pages().
  */

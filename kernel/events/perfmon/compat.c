@@ -2,9 +2,9 @@
 /*
  * perfmon.compat=1, kernel.perfmon_compat: programs that were written for perfmon 2.8.
  *
- * They look for /sys/kernel/perfmon, leave fields unset that 2.8 did not look at, and
- * attach to threads and CPUs that need not stand still. A context keeps the value that
- * was set when it was created. Permission is asked as ever.
+ * Such programs look for /sys/kernel/perfmon, leave fields unset that 2.8 ignored, and
+ * attach to threads and CPUs that are running. A context keeps the value that was set
+ * when it was created. All permission checks stay in force.
  */
 #include <linux/init.h>
 #include <linux/moduleparam.h>
@@ -20,15 +20,15 @@ static bool pfm_compat;
 module_param_named(compat, pfm_compat, bool, 0);
 MODULE_PARM_DESC(compat, "Be what programs for perfmon 2.8 expect");
 
-/* Protects the value, and whether the link of sysfs is there */
+/* Protects the value and the state of the link in sysfs */
 static DEFINE_MUTEX(pfm_compat_lock);
 static bool pfm_linked;
 
 /**
- * pfm_is_compat() - Is a new context one for programs of perfmon 2.8?
+ * pfm_is_compat() - Tell whether new contexts are for programs of perfmon 2.8
  *
  * Context: Any.
- * Return: Whether it is.
+ * Return: Whether they are.
  */
 bool pfm_is_compat(void)
 {
@@ -55,7 +55,13 @@ static int pfm_compat_sysctl(const struct ctl_table *table, int write, void *buf
 
 	guard(mutex)(&pfm_compat_lock);
 	ret = proc_dobool(table, write, buffer, lenp, ppos);
-	return ret || !write ? ret : pfm_compat_link();
+	if (ret || !write)
+		return ret;
+	ret = pfm_compat_link();
+	/* Without the link the programs would find nothing. */
+	if (ret)
+		WRITE_ONCE(pfm_compat, pfm_linked);
+	return ret;
 }
 
 static struct ctl_table pfm_compat_table[] = {
@@ -68,7 +74,7 @@ static struct ctl_table pfm_compat_table[] = {
 	},
 };
 
-/* After the directory was made */
+/* late_initcall_sync, because the link needs the directory */
 static int __init pfm_compat_init(void)
 {
 	register_sysctl_init("kernel", pfm_compat_table);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Contexts: their life.
+ * Contexts: states and lifetime.
  *
  *	            load                 notification
  *	  unloaded -------> loaded ---------------------> masked
@@ -10,13 +10,13 @@
  *	     +------------------------------------------------+
  *	                    unload
  *
- * Unloaded: all is software state, sets may come and go. Loaded: attached to a
- * thread or a CPU, where it counts once it is started. Masked: an overflow was
+ * Unloaded: all state is in memory, sets may be created and deleted. Loaded:
+ * attached to a thread or a CPU, counting while started. Masked: an overflow was
  * notified, nothing counts until pfm_restart(2). Exit of the thread, its exec of
  * a program with other privileges, the CPU going offline and close(2) unload.
  *
- * The descriptor has a reference, the target one, and a target on its way to
- * being blocked one.
+ * The descriptor holds a reference, the target holds one, and so does the
+ * pending work that blocks a target.
  */
 #include <linux/pid_namespace.h>
 #include <linux/random.h>
@@ -27,11 +27,11 @@
 /**
  * pfm_ctx_create() - Create a context with set 0
  * @flags:	PFM_FL_*
- * @pmu_type:	PMU whose registers it shall have
+ * @pmu_type:	Type of the PMU whose registers it has
  *
  * Context: Process context.
- * Return: The context with one reference, or -ENODEV, -ENOMEM, or what a security
- *         module says.
+ * Return: The context with one reference, or -ENODEV, -ENOMEM, or an error of a
+ *         security module.
  */
 struct pfm_context *pfm_ctx_create(u32 flags, u32 pmu_type)
 {
@@ -57,7 +57,7 @@ struct pfm_context *pfm_ctx_create(u32 flags, u32 pmu_type)
 	prandom_seed_state(&ctx->rnd, get_random_u64());
 	ctx->ns = get_pid_ns(task_active_pid_ns(current));
 	ctx->state = PFM_UNLOADED;
-	/* Perfmon 2.8 did not ask where the caller was, nor has it this flag. */
+	/* Perfmon 2.8 has no such flag, because it does not check where the caller runs. */
 	ctx->compat = pfm_is_compat();
 	ctx->flags = ctx->compat ? flags | PFM_FL_REMOTE : flags;
 	ctx->pmu_type = pmu_type;

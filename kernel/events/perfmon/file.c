@@ -13,7 +13,7 @@ static int pfm_release(struct inode *inode, struct file *file)
 {
 	struct pfm_context *ctx = file->private_data;
 
-	/* A close cannot fail. No system call is in the context any more. */
+	/* close(2) cannot fail, and no system call uses the context any more. */
 	mutex_lock(&ctx->mutex);
 	pfm_unload(ctx);
 	mutex_unlock(&ctx->mutex);
@@ -21,7 +21,7 @@ static int pfm_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* A message that cannot be stored where the reader wants it stays. */
+/* Drop a message only after it was copied, so that a fault does not lose it. */
 static ssize_t pfm_msg_read(struct pfm_context *ctx, char __user *buf)
 {
 	union pfarg_msg msg;
@@ -48,7 +48,10 @@ static ssize_t pfm_read(struct file *file, char __user *buf, size_t size, loff_t
 		return ret;
 
 	do {
-		/* The holder of the mutex may sleep in a page fault. */
+		/*
+		 * Do not wait with O_NONBLOCK: the holder of the mutex may sleep in a
+		 * page fault.
+		 */
 		if (!wait && !mutex_trylock(&ctx->msg_mutex))
 			return -EAGAIN;
 		if (wait && mutex_lock_interruptible(&ctx->msg_mutex))
@@ -96,7 +99,7 @@ static const struct file_operations pfm_fops = {
 };
 
 /**
- * pfm_ctx_of_file() - The context that a file is
+ * pfm_ctx_of_file() - Get the context of a file
  * @file:	The file
  *
  * Context: Any.
@@ -108,8 +111,8 @@ struct pfm_context *pfm_ctx_of_file(struct file *file)
 }
 
 /**
- * pfm_ctx_file() - Make the file of a context
- * @ctx:	The context, whose reference goes to the file
+ * pfm_ctx_file() - Create the file of a context
+ * @ctx:	The context, a reference that goes to the file
  *
  * Context: Process context.
  * Return: The file or an error.

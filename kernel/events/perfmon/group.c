@@ -3,40 +3,47 @@
  * The perf events of a loaded context: one pinned group per event set, led by
  * its first hardware event if it has one, and a clock that is a group of its own.
  *
- * The clock is not a member of the groups, so that a set whose group finds no
- * place on the PMU still ends in time.
+ * The clock is not a member of the groups, so that a set ends in time even if its
+ * group does not fit on the PMU.
  *
- * A group is created stopped. It is created anew when other registers shall
- * count, and takes the values of the old one along.
+ * A group is created stopped. When other registers shall count, a new group
+ * replaces it and takes over its values.
  */
 #include <linux/slab.h>
 
 #include "internal.h"
 
 /**
- * struct pfm_group - events that are not yet, or no longer, those of a set
- * @leader:	the leader
- * @events:	by number of the register
+ * struct pfm_group - events before or after they belong to a set
  */
 struct pfm_group {
+	/** @leader: leader of the group */
 	struct perf_event	*leader;
+	/** @events: events, by number of their register */
 	struct perf_event	*events[PFM_MAX_REGS];
 };
 
-/* Members before their leader, or they would become leaders themselves. */
-static void pfm_group_release(struct pfm_group *group)
+/* The opposite of pfm_event_create() */
+static void pfm_event_release(struct pfm_context *ctx, struct perf_event *event)
+{
+	perf_event_release_kernel(event);
+	pfm_mem_uncharge(ctx, sizeof(*event));
+}
+
+/* Release members before their leader, otherwise they would become leaders themselves. */
+static void pfm_group_release(struct pfm_context *ctx, struct pfm_group *group)
 {
 	unsigned int num;
 
 	for (num = 0; num < PFM_MAX_REGS; num++) {
 		if (group->events[num] && group->events[num] != group->leader)
-			perf_event_release_kernel(group->events[num]);
+			pfm_event_release(ctx, group->events[num]);
 	}
 	if (group->leader)
-		perf_event_release_kernel(group->leader);
+		pfm_event_release(ctx, group->leader);
 }
 
-/* Would anybody notice that a register does not interrupt? */
+/* Tell whether the user depends on overflows of a register. */
 static bool pfm_reg_interrupts(const struct pfm_reg *reg)
 {
 	return (reg->flags & (PFM_REGFL_OVFL_NOTIFY | PFM_REGFL_RANDOM)) || reg->switch_cnt ||
@@ -57,8 +64,8 @@ static struct perf_event *pfm_event_open(struct pfm_context *ctx,
 		return event;
 
 	/*
-	 * Counters of the machine are read on a CPU of their own, which can
-	 * change. All events of a context are to be where its clock is.
+	 * The counters of an uncore PMU are read on a CPU that the driver chooses and
+	 * may change. But all events of a context have to be on the CPU of its clock.
 	 */
 	if (event->pmu->task_ctx_nr == perf_invalid_context)
 		ret = -EINVAL;
@@ -81,20 +88,26 @@ static struct perf_event *pfm_event_create(struct pfm_context *ctx,
 					   struct pfm_reg *reg)
 {
 	struct perf_event *event;
+	int ret;
 
+	ret = pfm_mem_charge(ctx, sizeof(*event));
+	if (ret)
+		return ERR_PTR(ret);
 	attr->pinned = !leader;
 	attr->disabled = !leader;
 	event = pfm_event_open(ctx, attr, leader, reg);
-	/* A PMU that knows no levels knows no guests either. */
+	/* A PMU without privilege levels may reject exclude_guest as well. */
 	if (pfm_refused(event) && ctx->pmu_type) {
 		attr->exclude_guest = 0;
 		event = pfm_event_open(ctx, attr, leader, reg);
 	}
-	/* One without interrupts still counts. */
+	/* A PMU without interrupts can still count. */
 	if (pfm_refused(event) && !pfm_reg_interrupts(reg)) {
 		attr->sample_period = 0;
 		event = pfm_event_open(ctx, attr, leader, reg);
 	}
+	if (IS_ERR(event))
+		pfm_mem_uncharge(ctx, sizeof(*event));
 	return event;
 }
 
@@ -106,7 +119,7 @@ static int pfm_group_create(struct pfm_context *ctx, struct pfm_set *set,
 	unsigned int num;
 	int ret;
 
-	/* Hardware events come first by their numbers. */
+	/* Numbers of hardware events are lower, so that such an event leads if there is one. */
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
 		ret = pfm_reg_attr(set, pfm_reg_at(set, num), &attr);
 		if (ret == -ENOENT)
@@ -119,7 +132,7 @@ static int pfm_group_create(struct pfm_context *ctx, struct pfm_set *set,
 		event = pfm_event_create(ctx, &attr, group->leader, pfm_reg_at(set, num));
 		if (IS_ERR(event)) {
 			ret = PTR_ERR(event);
-			/* No PMU knows the event. */
+			/* These errors tell that no PMU knows the event. */
 			return ret == -ENOENT || ret == -EOPNOTSUPP ? -EINVAL : ret;
 		}
 		group->events[num] = event;
@@ -129,7 +142,7 @@ static int pfm_group_create(struct pfm_context *ctx, struct pfm_set *set,
 	return 0;
 }
 
-/* In a kernel without gates no PMU says whether it could stop within an overflow. */
+/* Without gates, no PMU declares that it can be stopped in an overflow. */
 #ifndef PERF_PMU_CAP_GATE_STOP
 #define PERF_PMU_CAP_GATE_STOP	0
 #endif
@@ -140,7 +153,7 @@ static enum pfm_kind pfm_kind_of(const struct pfm_context *ctx, struct perf_even
 		return PFM_KIND_TIMER;
 	if (perf_event_is_swevent(event))
 		return PFM_KIND_SW;
-	/* Of other PMUs than the CPU's only what they say is known. */
+	/* Trust a PMU other than the CPU's only if it declares the capability. */
 	if (ctx->pmu_type && !(event->pmu->capabilities & PERF_PMU_CAP_GATE_STOP))
 		return PFM_KIND_DEFER;
 	return PFM_KIND_HW;
@@ -154,7 +167,7 @@ static void pfm_set_add_times(struct pfm_set *set)
 	set->running += set->leader->total_time_running;
 }
 
-/* The events of @group become those of @set, and the other way round. */
+/* Exchange the events of @group and @set. */
 static void pfm_group_exchange(struct pfm_set *set, struct pfm_group *group)
 {
 	unsigned int num;
@@ -212,7 +225,7 @@ static unsigned int pfm_count_events(struct pfm_context *ctx, struct pfm_set *bu
  * @set:	The set
  *
  * Context: Locked by pfm_lock_opening(). Sleeps.
- * Return: 0 or an error, and then all is as before.
+ * Return: 0, or an error and nothing has changed.
  */
 int pfm_group_rebuild(struct pfm_context *ctx, struct pfm_set *set)
 {
@@ -225,14 +238,14 @@ int pfm_group_rebuild(struct pfm_context *ctx, struct pfm_set *set)
 	if (!group)
 		return -ENOMEM;
 
-	/* The target may be another program by now, and the caller another user. */
+	/* Check again: the target may have done an exec, and the caller may be another user. */
 	ret = pfm_may_open(ctx, ctx->task);
 	if (!ret)
 		ret = pfm_group_create(ctx, set, group, &count);
-	/* If that fails, the target is gone and the values are those of its end. */
+	/* If this fails, the target is gone, and the values are those at its exit. */
 	if (!ret)
 		ret = pfm_call(ctx, pfm_exchange_here, &exchange);
-	pfm_group_release(group);
+	pfm_group_release(ctx, group);
 	return ret;
 }
 
@@ -262,7 +275,7 @@ static int pfm_clock_create(struct pfm_context *ctx)
  * @ctx:	The context, about to be loaded; its target is set
  *
  * Context: pfm_context::mutex held. Sleeps.
- * Return: 0 or an error, and then there are none.
+ * Return: 0, or an error and no event is left.
  */
 int pfm_groups_create(struct pfm_context *ctx)
 {
@@ -283,7 +296,7 @@ int pfm_groups_create(struct pfm_context *ctx)
 		memset(group, 0, sizeof(*group));
 		ret = pfm_group_create(ctx, set, group, &count);
 		if (ret) {
-			pfm_group_release(group);
+			pfm_group_release(ctx, group);
 			pfm_groups_release(ctx);
 			return ret;
 		}
@@ -292,7 +305,7 @@ int pfm_groups_create(struct pfm_context *ctx)
 	return 0;
 }
 
-/* Members before their leader, as in pfm_group_release() */
+/* Release members before their leader, as pfm_group_release() does. */
 static void pfm_set_release(struct pfm_set *set)
 {
 	struct perf_event *leader = set->leader;
@@ -312,13 +325,13 @@ static void pfm_set_release(struct pfm_set *set)
 		reg->base = pfm_value(reg);
 		reg->event = NULL;
 		if (event != leader)
-			perf_event_release_kernel(event);
+			pfm_event_release(set->ctx, event);
 	}
-	perf_event_release_kernel(leader);
+	pfm_event_release(set->ctx, leader);
 }
 
 /**
- * pfm_groups_release() - Release the events of a context, keep their values
+ * pfm_groups_release() - Release the events of a context and keep their values
  * @ctx:	The context, not loaded
  *
  * Context: pfm_context::mutex held. Sleeps. Not from a CPU hotplug callback,

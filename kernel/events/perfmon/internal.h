@@ -19,9 +19,9 @@
 
 #include "../internal.h"
 
-/* Messages of overflows; one more has room, that of the end */
+/* Overflow messages that the queue holds; one more slot is kept for PFM_MSG_END */
 #define PFM_MSGQ_DEPTH		8
-/* They and the last one. The power of two lets indices wrap. */
+/* Slots for all of these messages. The power of two lets indices wrap. */
 #define PFM_MSG_SLOTS		16
 #define PFM_NR_SW		PERF_COUNT_SW_MAX
 
@@ -35,13 +35,13 @@
 /* hw_perf_event::interrupts of an event that perf has throttled */
 #define PFM_THROTTLED		(~0ULL)
 
-/* A period that nothing reaches */
+/* A period that no count reaches */
 #define PFM_NO_PERIOD		((u64)S64_MAX)
 #define PFM_NO_TIMEOUT		BIT_ULL(62)
 
 /*
- * User space names registers by vectors of __u64, the kernel by bitmaps of
- * long: the same words, because PERFMON depends on 64BIT.
+ * User space names registers by vectors of __u64 and the kernel by bitmaps of long.
+ * Both have the same layout, because PERFMON depends on 64BIT.
  */
 static_assert(PFM_BV_WORDS * sizeof(u64) ==
 	      BITS_TO_LONGS(PFM_MAX_REGS) * sizeof(long));
@@ -52,163 +52,169 @@ enum pfm_state {
 	PFM_MASKED	= 3,
 };
 
-/* How the period of a running event is changed */
+/* Way to change the period of a running event */
 enum pfm_kind {
-	/* A handler may stop() it, start() has to wait */
+	/* A handler may call pmu::stop(); pmu::start() has to wait. */
 	PFM_KIND_HW,
-	/* The core counts each event in software */
+	/* The core counts each occurrence in software. */
 	PFM_KIND_SW,
-	/* An hrtimer, which must not be cancelled in its own callback */
+	/* The event has an hrtimer, which must not be cancelled in its own callback. */
 	PFM_KIND_TIMER,
-	/* A handler may read() it */
+	/* A handler may call pmu::read() and nothing else. */
 	PFM_KIND_DEFER,
 };
 
 /**
  * struct pfm_reg - a data register of one set
- * @num:		its number
- * @kind:		how its event is reprogrammed
- * @flags:		PFM_REGFL_*
- * @written:		it was written or named since the context was loaded last
- * @set:		the set
- * @event:		what counts while the context is loaded, or NULL
- * @base:		its value is this plus what @event counted
- * @long_reset:		value after a restart
- * @short_reset:	value after an overflow
- * @last_reset:		value after the last one of either, or that was written since
- * @period:		period that the PMU shall be told, 0 if it has the right one
- * @switch_cnt:		overflows until the set is switched
- * @left:		those left in this run of the set
- * @random_mask:	bits that vary in a reset value
- * @reset_pmds:		registers to reset with this one
- * @smpl_pmds:		registers to sample with this one
  */
 struct pfm_reg {
+	/** @num: number of the register */
 	u16			num;
+	/** @kind: enum pfm_kind of its event */
 	u16			kind;
+	/** @flags: PFM_REGFL_* */
 	u32			flags;
+	/** @written: the register was written or named since the last load */
 	bool			written;
+	/** @stale: this load, by a program for perfmon 2.8, has to do without it */
+	bool			stale;
+	/** @set: set of the register */
 	struct pfm_set		*set;
+	/** @event: event that counts while the context is loaded, or NULL */
 	struct perf_event	*event;
+	/** @base: value without the count of @event */
 	u64			base;
+	/** @long_reset: value after a restart */
 	u64			long_reset;
+	/** @short_reset: value after an overflow */
 	u64			short_reset;
+	/** @last_reset: value of the last reset, or the value written since */
 	u64			last_reset;
+	/** @period: period to be given to the PMU, 0 if it is up to date */
 	u64			period;
+	/** @switch_cnt: overflows in one run of the set until it is switched */
 	u64			switch_cnt;
+	/** @left: overflows left in this run of the set */
 	u64			left;
+	/** @random_mask: bits of a reset value that are random */
 	u64			random_mask;
+	/** @reset_pmds: registers to reset with this one */
 	DECLARE_BITMAP(reset_pmds, PFM_MAX_REGS);
+	/** @smpl_pmds: registers to sample with this one */
 	DECLARE_BITMAP(smpl_pmds, PFM_MAX_REGS);
 };
 
 /**
- * struct pfm_pmd_val - what pfm_read_pmds(2) needs of struct pfarg_pmd
- * @num:	register
- * @set:	event set
- * @flags:	PFM_REGFL_*
- * @value:	its value
- * @last_reset:	what it was reset to
- * @left:	overflows until the set is switched
+ * struct pfm_pmd_val - fields of struct pfarg_pmd that pfm_read_pmds(2) uses
  */
 struct pfm_pmd_val {
+	/** @num: register */
 	u16		num;
+	/** @set: event set */
 	u16		set;
+	/** @flags: PFM_REGFL_* */
 	u32		flags;
+	/** @value: value of the register */
 	u64		value;
+	/** @last_reset: value of the last reset */
 	u64		last_reset;
+	/** @left: overflows until the set is switched */
 	u64		left;
 };
 
 /**
  * struct pfm_pmcs - control registers of one set
- * @pmu:	of the PMU
- * @sw:		flags of those of the software events, which have no value
  */
 struct pfm_pmcs {
+	/** @pmu: registers of the PMU */
 	struct pfm_pmc_val	pmu[PFM_MAX_PMCS];
+	/** @sw: flags of the registers of software events, which have no value */
 	u32			sw[PFM_NR_SW];
 };
 
 /**
  * struct pfm_set - an event set
- * @ctx:	its context
- * @node:	in pfm_context::sets, ordered by @id
- * @next:	the set that follows, valid while loaded
- * @leader:	of the group that has its events, NULL if it has none
- * @id:		name
- * @next_id:	with PFM_SETFL_EXPL_NEXT
- * @flags:	PFM_SETFL_*
- * @timeout:	ns
- * @runs:	how often it became active
- * @duration:	ns that it was active
- * @enabled:	ns, of events that are gone or were not placed
- * @running:	ns, of events that are gone
- * @lost:	overflows that nobody will hear of
- * @used:	registers that there are
- * @povfl:	registers that overflowed and were not reset
- * @last_ovfl:	registers of the last overflow, and of those before it that were
- *		not reset by then
- * @reset_pend:	registers that wait for their reset
- * @late:	registers whose overflow found the context busy
- * @retime:	registers whose PMU shall be told another period
- * @refused:	registers that no event could be had for while loaded; they
- *		count nothing until they are written again
- * @pmcs:	control registers
- * @rcu:	an interrupted handler may still look at it
- * @regs:	data registers, by pfm_slot()
  */
 struct pfm_set {
+	/** @ctx: context of the set */
 	struct pfm_context	*ctx;
+	/** @node: entry of pfm_context::sets, in the order of @id */
 	struct list_head	node;
+	/** @next: set that follows, valid while loaded */
 	struct pfm_set		*next;
+	/** @leader: leader of the group of its events, NULL without events */
 	struct perf_event	*leader;
+	/** @id: number that names the set */
 	u16			id;
+	/** @next_id: number of the set that follows with PFM_SETFL_EXPL_NEXT */
 	u16			next_id;
+	/** @flags: PFM_SETFL_* */
 	u32			flags;
+	/** @timeout: timeout in ns */
 	u64			timeout;
+	/** @runs: number of times that the set became active */
 	u64			runs;
+	/** @duration: time in ns that the set was active */
 	u64			duration;
+	/** @enabled: enabled time in ns of events that were released or did not fit */
 	u64			enabled;
+	/** @running: running time in ns of events that were released */
 	u64			running;
+	/** @lost: number of overflows that are not reported */
 	u64			lost;
+	/** @used: registers that exist */
 	DECLARE_BITMAP(used, PFM_MAX_REGS);
+	/** @povfl: registers that overflowed and were not yet reset */
 	DECLARE_BITMAP(povfl, PFM_MAX_REGS);
+	/**
+	 * @last_ovfl: registers of the last overflow, and of earlier overflows
+	 * that were not reset by then
+	 */
 	DECLARE_BITMAP(last_ovfl, PFM_MAX_REGS);
+	/** @reset_pend: registers with a pending reset */
 	DECLARE_BITMAP(reset_pend, PFM_MAX_REGS);
+	/** @late: registers that overflowed while the context was busy */
 	DECLARE_BITMAP(late, PFM_MAX_REGS);
+	/** @retime: registers with a new period for the PMU */
 	DECLARE_BITMAP(retime, PFM_MAX_REGS);
+	/**
+	 * @refused: registers for which no event could be opened while loaded;
+	 * they count nothing until they are written again
+	 */
 	DECLARE_BITMAP(refused, PFM_MAX_REGS);
+	/** @pmcs: control registers */
 	struct pfm_pmcs		pmcs;
+	/** @rcu: delays the release past handlers that use the object */
 	struct rcu_head		rcu;
+	/** @regs: data registers, by pfm_reg_index() */
 	struct pfm_reg		*regs[PFM_NR_SLOTS];
 };
 
-/* kmalloc() gives the next power of two, and a context may have many sets. */
+/* A context may have many sets, and kmalloc() rounds up to the next power of two. */
 static_assert(sizeof(struct pfm_set) <= SZ_2K);
 
-static __always_inline unsigned int pfm_slot(unsigned int num)
+static __always_inline unsigned int pfm_reg_index(unsigned int num)
 {
 	return num < PFM_NR_HW ? num : num - PFM_SW_BASE + PFM_NR_HW;
 }
 
-/* A register whose number is known to exist: a bit in one of the set's bitmaps */
+/* Get a register whose number is in one of the set's bitmaps. */
 static __always_inline struct pfm_reg *pfm_reg_at(const struct pfm_set *set, unsigned int num)
 {
-	return set->regs[pfm_slot(num)];
+	return set->regs[pfm_reg_index(num)];
 }
 
-/* A register that user space has named, or NULL */
+/* Find a register that user space names, or NULL. */
 static inline struct pfm_reg *pfm_reg_find(const struct pfm_set *set, unsigned int num)
 {
-	unsigned int slot = pfm_slot(num);
+	unsigned int slot = pfm_reg_index(num);
 
 	if ((num >= PFM_NR_HW && num < PFM_SW_BASE) || slot >= PFM_NR_SLOTS)
 		return NULL;
 	return set->regs[array_index_nospec(slot, PFM_NR_SLOTS)];
 }
 
-/* Bits of pfm_context::pend, what a handler leaves to pfm_step() */
+/* Bits of pfm_context::pend: work that a handler leaves to pfm_step() */
 enum pfm_pend {
 	PFM_PEND_SWITCH,
 	PFM_PEND_MASK,
@@ -217,196 +223,180 @@ enum pfm_pend {
 	PFM_PEND_LATE,
 };
 
-/* Bits of pfm_context::post, what must wait until the locks are dropped */
+/* Bits of pfm_context::post: work that must wait until the locks are dropped */
 enum pfm_post {
 	PFM_POST_WAKE,
 	PFM_POST_BLOCK,
 };
 
 /**
- * struct pfm_where - where an overflow happened
- * @ip:		instruction pointer or 0
- * @tgid:	thread group
- * @tid:	thread
- * @cpu:	CPU
+ * struct pfm_where - place of an overflow
  */
 struct pfm_where {
+	/** @ip: instruction pointer or 0 */
 	u64			ip;
+	/** @tgid: thread group */
 	u32			tgid;
+	/** @tid: thread */
 	u32			tid;
+	/** @cpu: CPU */
 	u16			cpu;
 };
 
 /**
- * struct pfm_charge - pages that a user pays for
- * @user:	the user
- * @allowed:	pages within the allowance of perf_event_mlock_kb
- * @locked:	pages beyond it, under RLIMIT_MEMLOCK
+ * struct pfm_charge - pages that are charged to a user
  */
 struct pfm_charge {
+	/** @user: user that is charged */
 	struct user_struct	*user;
+	/** @allowed: pages within the allowance of perf_event_mlock_kb */
 	unsigned long		allowed;
+	/** @locked: pages beyond it, under RLIMIT_MEMLOCK */
 	unsigned long		locked;
 };
 
 /**
- * struct pfm_context - a session, what a descriptor refers to
+ * struct pfm_context - a session, the object behind a descriptor
  *
- * The members are in groups of those that have the same writers.
- *
- * pfm_ctx_create() alone:
- *
- * @flags:	PFM_FL_*
- * @compat:	created while perfmon.compat was 1: what perfmon 2.8 did not look at
- *		is no error
- * @pmu_type:	of the events, 0 for the CPU's PMU
- * @map:	its registers
- * @ns:		PID namespace of messages and samples
- * @label:	security modules know the context by it; NULL without them
- * @smpl:	the sampling buffer or NULL
- *
- * The holder of @mutex, which serialises the system calls:
- *
- * @ref:	of the descriptor, of the task, of a pending block
- * @mutex:	see above
- * @sets:	event sets in order
- * @nr_sets:	how many
- * @charge:	pages of @mem and of the sampling buffer
- * @mem:	bytes of the context, its sets and their registers
- * @self:	the thread that loaded it is its target
- * @timed:	some set has a timeout, @clock a timer
- * @task:	target, or NULL
- * @cpu:	target, or -1
- * @clock:	runs with the target while started: gives sets their time, and
- *		is the timer that switches them. All else runs by its context.
- *
- * pfm_cpu_lock, for a context that is loaded on a CPU:
- *
- * @cpu_node:	in the list of such contexts
- * @dead:	the CPU went offline, nothing counts any more
- * @dead_work:	unloads the context then
- *
- * Functions that run where pfm_step() may run, and the holder of @mutex while the
- * context is not loaded:
- *
- * @state:	PFM_UNLOADED and so on
- * @active:	set that counts or will
- * @started:	pfm_start(2) was called
- * @deferred:	the switch that a mask has put off
- * @entered:	count of @clock up to which the active set's time is known
- * @post:	PFM_POST_*
- * @busy:	a function works on the context on the target's CPU: an overflow
- *		handler that interrupts it must only leave a note
- * @steps_tick:	the tick that @steps_ns is about
- * @steps_ns:	what pfm_step() has taken of it, but for the longest of its steps
- * @longest_ns:	that one, or what is left of the longest of the ticks before
- * @switch_ns:	what the last switch of sets has taken
- * @step_work:	runs pfm_step()
- * @wake_work:	wakes readers
- *
- * Overflow handlers and pfm_step():
- *
- * @pend:	PFM_PEND_*
- * @where:	of the overflow to be notified
- * @ovfl_set:	set of that overflow
- * @rnd:	varies reset values, used while @busy
- *
- * The target and the functions that let it wait or go on:
- *
- * @blocked:	the target shall wait
- * @block_work:	lets it do so
- * @block_queued: @block_work is
- * @block_yields: pfm_block() lets other task work of the thread run before it waits
- * @block_wait:	where it does
- *
- * The holder of @lock:
- *
- * @lock:	protects the messages
- * @msgs:	messages
- * @msg_head:	where the next one is put
- * @msg_tail:	where the next one is read
- *
- * Readers of messages:
- *
- * @msg_mutex:	held by a reader from the look at a message until it is stored
- * @msg_wait:	readers
- * @fasync:	receivers of SIGIO
- *
- * @rcu:	an interrupted handler may still look at it
+ * The members are grouped by their writers.
  */
 struct pfm_context {
-	/* pfm_ctx_create() */
+	/* Written by pfm_ctx_create() alone */
+	/** @flags: PFM_FL_* */
 	u32			flags;
+	/**
+	 * @compat: perfmon.compat was 1 at the creation: fields that perfmon
+	 * 2.8 ignored are not checked
+	 */
 	bool			compat;
+	/** @pmu_type: type of the PMU, 0 for the CPU's */
 	u32			pmu_type;
+	/** @map: registers of the PMU */
 	const struct pfm_pmu_map *map;
+	/** @ns: PID namespace of messages and samples */
 	struct pid_namespace	*ns;
+	/** @label: label of the context for security modules, NULL without them */
 	struct perf_event	*label;
+	/** @smpl: sampling buffer or NULL */
 	struct pfm_smpl		*smpl;
 
-	/* The holder of the mutex */
+	/* Written by the holder of @mutex */
+	/** @ref: references of the descriptor, of the target and of pending work */
 	refcount_t		ref;
+	/** @mutex: serializes the system calls */
 	struct mutex		mutex;
+	/** @sets: event sets in order */
 	struct list_head	sets;
+	/** @nr_sets: number of sets */
 	unsigned int		nr_sets;
+	/** @charge: charge for @mem and for the sampling buffer */
 	struct pfm_charge	charge;
+	/** @mem: size in bytes of the context, its sets and their registers */
 	size_t			mem;
+	/** @self: the target is the thread that loaded the context */
 	bool			self;
+	/** @timed: some set has a timeout, so @clock has a timer */
 	bool			timed;
+	/** @task: target thread, or NULL */
 	struct task_struct	*task;
+	/** @cpu: target CPU, or -1 */
 	int			cpu;
+	/**
+	 * @clock: event that runs with the target while started: it measures
+	 * the time of sets, its timer switches them, and its perf context is
+	 * the one whose lock pfm_step() needs
+	 */
 	struct perf_event	*clock;
 
-	/* pfm_cpu_lock */
+	/* Written under pfm_cpu_lock, for a context that is loaded on a CPU */
+	/** @cpu_node: entry of the list of contexts that are loaded on a CPU */
 	struct list_head	cpu_node;
+	/** @dead: the CPU went offline, so nothing counts any more */
 	bool			dead;
+	/** @dead_work: unloads the context after its CPU went offline */
 	struct work_struct	dead_work;
 
-	/* Functions that run where pfm_step() may run */
+	/* Written where pfm_step() may run, or under @mutex while the context is not loaded */
+	/** @state: enum pfm_state */
 	enum pfm_state		state;
+	/** @active: set that counts, or will count when started or unmasked */
 	struct pfm_set		*active;
+	/** @started: pfm_start(2) was called */
 	bool			started;
+	/** @deferred: a switch of sets has to follow the restart */
 	bool			deferred;
+	/** @entered: count of @clock at the last update of the active set's time */
 	u64			entered;
+	/** @post: PFM_POST_* */
 	unsigned long		post;
+	/**
+	 * @busy: nesting of functions that use the state on the target's CPU:
+	 * an overflow handler that interrupts them defers its work
+	 */
 	int			busy;
+	/** @steps_tick: tick in jiffies that @steps_ns belongs to */
 	unsigned long		steps_tick;
+	/** @steps_ns: time of pfm_step() in that tick in ns, without the longest step */
 	u64			steps_ns;
+	/**
+	 * @longest_ns: time of the longest step in ns, or a rest of the longest
+	 * in earlier ticks
+	 */
 	u64			longest_ns;
+	/** @switch_ns: time of the last switch of sets in ns */
 	u64			switch_ns;
+	/** @step_work: runs pfm_step() */
 	struct irq_work		step_work;
+	/** @wake_work: wakes readers */
 	struct irq_work		wake_work;
 
-	/* Overflow handlers and pfm_step() */
+	/* Written by overflow handlers and pfm_step() */
+	/** @pend: PFM_PEND_* */
 	unsigned long		pend;
+	/** @where: place of the overflow to be notified */
 	struct pfm_where	where;
+	/** @ovfl_set: set of the overflow to be notified */
 	struct pfm_set		*ovfl_set;
+	/** @rnd: source of random bits of reset values, used while @busy */
 	struct rnd_state	rnd;
 
-	/* The target and the functions that let it wait or go on */
+	/* Written by the target and by functions that block or release it */
+	/** @blocked: the target has to wait */
 	bool			blocked;
+	/** @block_work: task work in which the target waits */
 	struct callback_head	block_work;
+	/** @block_queued: @block_work is queued */
 	unsigned long		block_queued;
+	/** @block_yields: pfm_block() lets other task work of the thread run before it waits */
 	bool			block_yields;
+	/** @block_wait: wait queue of the target */
 	wait_queue_head_t	block_wait;
 
-	/* The holder of the lock */
+	/* Written by the holder of @lock */
+	/** @lock: protects the messages */
 	raw_spinlock_t		lock;
+	/** @msgs: ring of messages */
 	union pfarg_msg		msgs[PFM_MSG_SLOTS];
+	/** @msg_head: index of the next message to be written */
 	unsigned int		msg_head;
+	/** @msg_tail: index of the next message to be read */
 	unsigned int		msg_tail;
 
-	/* Readers of messages */
+	/* Written by readers of messages */
+	/** @msg_mutex: held by a reader from its look at a message until the copy is done */
 	struct mutex		msg_mutex;
+	/** @msg_wait: wait queue of readers */
 	wait_queue_head_t	msg_wait;
+	/** @fasync: receivers of SIGIO */
 	struct fasync_struct	*fasync;
 
+	/** @rcu: delays the release past handlers that use the object */
 	struct rcu_head		rcu;
 };
 
 /*
- * For who has the mutex and nothing else: an overflow makes PFM_MASKED out of
- * PFM_LOADED at any time. All other changes are made under the mutex.
+ * Read the state under the mutex alone. An overflow may change PFM_LOADED to PFM_MASKED
+ * at any time. All other changes are made under the mutex.
  */
 static inline enum pfm_state pfm_state(const struct pfm_context *ctx)
 {
@@ -414,7 +404,7 @@ static inline enum pfm_state pfm_state(const struct pfm_context *ctx)
 }
 
 /**
- * pfm_value() - Value of a data register now
+ * pfm_value() - Read the value of a data register
  * @reg:	The register
  *
  * Context: As pfm_step(), or pfm_context::mutex held and the context not loaded
@@ -427,13 +417,13 @@ static __always_inline u64 pfm_value(const struct pfm_reg *reg)
 
 	if (!event)
 		return reg->base;
-	/* What software counts is up to date. */
+	/* Counts of software events are always up to date. */
 	if (reg->kind != PFM_KIND_SW && event->state == PERF_EVENT_STATE_ACTIVE)
 		event->pmu->read(event);
 	return reg->base + local64_read(&event->count);
 }
 
-/* A timer of its own, if it is to overflow; whichever register it is */
+/* Tell whether the event is a clock, which needs an hrtimer to overflow. */
 static inline bool pfm_is_clock(u32 type, u64 config)
 {
 	return type == PERF_TYPE_SOFTWARE &&
@@ -445,17 +435,17 @@ static inline bool pfm_event_is_clock(const struct perf_event *event)
 	return pfm_is_clock(event->orig_type, event->attr.config);
 }
 
-/* Is a field that must be zero not zero? */
+/* Tell whether a field that must be zero is not. */
 static inline bool pfm_rsvd_used(bool compat, const void *field, size_t size)
 {
 	return !compat && memchr_inv(field, 0, size);
 }
 
 /*
- * The caller is where pfm_step() may run: handlers can interrupt it, nothing runs
- * beside it.
+ * Assert that the caller is where pfm_step() may run: handlers can interrupt it,
+ * nothing else runs concurrently.
  */
-static inline void pfm_assert_step(const struct pfm_context *ctx)
+static inline void pfm_assert_step_context(const struct pfm_context *ctx)
 {
 	lockdep_assert_irqs_disabled();
 	lockdep_assert_held(&ctx->clock->ctx->lock);
@@ -545,12 +535,12 @@ extern atomic_t pfm_cpu_sessions;
 /* run.c */
 void pfm_step_work(struct irq_work *work);
 int pfm_call(struct pfm_context *ctx, pfm_func func, void *data);
-int pfm_peek(struct pfm_context *ctx, pfm_func func, void *data);
+int pfm_call_reader(struct pfm_context *ctx, pfm_func func, void *data);
 void pfm_step(struct pfm_context *ctx);
-void pfm_halt(struct pfm_context *ctx);
-void pfm_stop_dead(struct pfm_context *ctx);
+void pfm_stop_for_unload(struct pfm_context *ctx);
+void pfm_stop_offline(struct pfm_context *ctx);
 void pfm_run_set(struct pfm_context *ctx, struct pfm_set *from, struct pfm_set *to);
-void pfm_account(struct pfm_context *ctx);
+void pfm_account_time(struct pfm_context *ctx);
 int pfm_start(struct pfm_context *ctx, struct pfm_set *set);
 int pfm_stop(struct pfm_context *ctx);
 int pfm_restart(struct pfm_context *ctx);
@@ -560,11 +550,11 @@ bool pfm_set_throttled(const struct pfm_set *set);
 void pfm_set_throttle(struct pfm_set *set);
 bool pfm_steps_too_long(struct pfm_context *ctx, unsigned long tick, u64 step);
 void pfm_charge_step(struct pfm_context *ctx, u64 begin);
-u64 pfm_apart(struct pfm_context *ctx, u64 timeout, u64 took);
+u64 pfm_limit_switches(struct pfm_context *ctx, u64 timeout, u64 took);
 
 /* ovfl.c */
 u64 pfm_period(u64 value);
-u64 pfm_value_about(const struct pfm_reg *reg);
+u64 pfm_value_estimate(const struct pfm_reg *reg);
 u64 pfm_reset_value(const struct pfm_reg *reg, bool restart, u64 random);
 void pfm_reg_set(struct pfm_reg *reg, u64 value);
 void pfm_reset_pending(struct pfm_set *set, bool restart);

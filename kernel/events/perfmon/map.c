@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Registers: which a context has, and what they count.
+ * Registers of a context, and the events that they count.
  *
  * Data registers from PFM_SW_BASE on are the software events of perf, on every
- * machine. Those below are the counters of the PMU that the context was created
- * for, as its map describes them. The driver of the PMU chooses the physical
- * counter.
+ * machine. Lower registers are the counters of the PMU that the context was
+ * created for, as its map describes them. The driver of the PMU chooses the
+ * physical counter.
  */
 #include <linux/security.h>
 
 #include "internal.h"
 
-/* Any other PMU of perf events: control register i is the config of event i. */
-static int pfm_any_to_attr(unsigned int pmd, const struct pfm_pmc_val *pmcs,
-			   struct perf_event_attr *attr)
+/* Map of any other PMU of perf events: control register i is the config of event i. */
+static int pfm_generic_to_attr(unsigned int pmd, const struct pfm_pmc_val *pmcs,
+			       struct perf_event_attr *attr)
 {
 	if (!pmcs[pmd].used)
 		return -ENOENT;
@@ -30,10 +30,10 @@ static const struct pfm_pmu_map pfm_any_map = {
 	.pmcs		= GENMASK_ULL(15, 0),
 	.pmds		= GENMASK_ULL(15, 0),
 	.width		= 64,
-	.to_attr	= pfm_any_to_attr,
+	.to_attr	= pfm_generic_to_attr,
 };
 
-/* What a machine without a map has: software events alone. */
+/* Map of a machine that has none of its own: software events alone. */
 static const struct pfm_pmu_map pfm_no_map = {
 	.model		= "none",
 };
@@ -44,8 +44,8 @@ const struct pfm_pmu_map * __weak pfm_arch_map(void)
 }
 
 /**
- * pfm_map_find() - The registers of a PMU
- * @pmu_type:	Its type, 0 for the CPU's
+ * pfm_map_find() - Find the registers of a PMU
+ * @pmu_type:	Type of the PMU, 0 for the CPU's
  *
  * Context: Process context.
  * Return: The map, or NULL if there is no such PMU.
@@ -68,12 +68,12 @@ static bool pfm_sw_exists(unsigned int num)
 }
 
 /**
- * pfm_pmd_exists() - Is there this data register?
+ * pfm_pmd_exists() - Tell whether a data register exists
  * @ctx:	The context
  * @num:	The register's number
  *
  * Context: Any.
- * Return: Whether there is.
+ * Return: Whether it does.
  */
 bool pfm_pmd_exists(const struct pfm_context *ctx, unsigned int num)
 {
@@ -81,12 +81,12 @@ bool pfm_pmd_exists(const struct pfm_context *ctx, unsigned int num)
 }
 
 /**
- * pfm_pmc_exists() - Is there this control register?
+ * pfm_pmc_exists() - Tell whether a control register exists
  * @ctx:	The context
  * @num:	The register's number
  *
  * Context: Any.
- * Return: Whether there is.
+ * Return: Whether it does.
  */
 bool pfm_pmc_exists(const struct pfm_context *ctx, unsigned int num)
 {
@@ -104,16 +104,16 @@ static int pfm_sw_attr(unsigned int num, u32 flags, struct perf_event_attr *attr
 }
 
 /**
- * pfm_reg_wraps() - Must the event of a register interrupt, now or later?
+ * pfm_reg_wraps() - Tell whether a register can overflow, now or after a reset
  * @reg:	The register
  *
  * Context: pfm_context::mutex held.
- * Return: Whether it must.
+ * Return: Whether its event needs interrupts.
  */
 bool pfm_reg_wraps(const struct pfm_reg *reg)
 {
 	return (reg->flags & PFM_REGFL_OVFL_NOTIFY) || reg->switch_cnt ||
-	       pfm_period(pfm_value_about(reg)) != PFM_NO_PERIOD ||
+	       pfm_period(pfm_value_estimate(reg)) != PFM_NO_PERIOD ||
 	       pfm_period(reg->long_reset) != PFM_NO_PERIOD ||
 	       pfm_period(reg->short_reset) != PFM_NO_PERIOD;
 }
@@ -124,13 +124,13 @@ bool pfm_reg_wraps(const struct pfm_reg *reg)
  * @reg:	The register
  * @attr:	Receives the description
  *
- * All are sampling events, even those whose value never wraps: PMUs refuse to
- * make a sampling event of another one later. But a clock would have a timer
- * for that, which is not cheap, so a clock that wraps is another event.
+ * All events are sampling events, even if their value never wraps, because PMUs cannot
+ * turn a counting event into a sampling event later. An exception are clocks: a sampling
+ * clock has a timer, which is expensive, so a clock that wraps is a separate event.
  *
  * Context: Process context. Checks what the caller may count.
- * Return: 0, -ENOENT if the register counts nothing or at no level, -EACCES if it would count
- *         the kernel and the caller may not.
+ * Return: 0, -ENOENT if the register counts nothing or at no level, -EACCES if it would
+ *         count the kernel without permission.
  */
 int pfm_reg_attr(const struct pfm_set *set, const struct pfm_reg *reg,
 		 struct perf_event_attr *attr)
@@ -144,7 +144,7 @@ int pfm_reg_attr(const struct pfm_set *set, const struct pfm_reg *reg,
 	*attr = (struct perf_event_attr) {
 		.size		= sizeof(*attr),
 		.exclude_guest	= 1,
-		.sample_period	= pfm_period(pfm_value_about(reg)),
+		.sample_period	= pfm_period(pfm_value_estimate(reg)),
 	};
 	if (reg->num >= PFM_SW_BASE) {
 		ret = pfm_sw_attr(reg->num, set->pmcs.sw[reg->num - PFM_SW_BASE], attr);
@@ -163,29 +163,29 @@ int pfm_reg_attr(const struct pfm_set *set, const struct pfm_reg *reg,
 }
 
 /**
- * struct pfm_held - counters that others hold
- * @ctx:	a context, whose own events do not count as others
- * @pmds:	their data registers
+ * struct pfm_held - counters that are held by other users
  */
 struct pfm_held {
+	/** @ctx: context whose own events are left out */
 	const struct pfm_context *ctx;
+	/** @pmds: data registers of the counters */
 	u64			pmds;
 };
 
-static bool pfm_is_own(const struct pfm_context *ctx, const struct perf_event *event)
+static bool pfm_event_is_own(const struct pfm_context *ctx, const struct perf_event *event)
 {
 	const struct pfm_reg *reg = event->overflow_handler_context;
 
 	return event->overflow_handler == pfm_overflow && reg->set->ctx == ctx;
 }
 
-static void pfm_hold(struct perf_event *event, void *data)
+static void pfm_add_held(struct perf_event *event, void *data)
 {
 	struct pfm_held *held = data;
 	unsigned int num;
 
 	if (event->pmu->type != PERF_TYPE_RAW || event->hw.idx < 0 ||
-	    pfm_is_own(held->ctx, event))
+	    pfm_event_is_own(held->ctx, event))
 		return;
 	num = held->ctx->map->pmd_of(event);
 	if (num < 64)
@@ -193,14 +193,16 @@ static void pfm_hold(struct perf_event *event, void *data)
 }
 
 /**
- * pfm_pmds_held() - Data registers whose counters others hold on a CPU for good
+ * pfm_pmds_held() - Find counters of a CPU that other users hold for good
  * @ctx:	The context
  *
- * The NMI watchdog has such a counter, and so has each pinned event of a CPU. Which
- * counter an event of the context gets is perf's choice, but there are so many less.
+ * The NMI watchdog holds such a counter, and so does each pinned event of a CPU.
+ * Perf chooses the counters for the events of the context, so the result tells how
+ * many are missing rather than which.
  *
  * Context: Process context, pfm_context::mutex held.
- * Return: Bits of those below 64, on the CPU of the context, or else on this one.
+ * Return: Mask of the data registers below 64, for the CPU of the context, or this
+ * CPU if the target is a thread.
  */
 u64 pfm_pmds_held(const struct pfm_context *ctx)
 {
@@ -210,6 +212,6 @@ u64 pfm_pmds_held(const struct pfm_context *ctx)
 	lockdep_assert_held(&ctx->mutex);
 	if (!ctx->map->pmd_of)
 		return 0;
-	perf_visit_pinned(cpu < 0 ? raw_smp_processor_id() : cpu, pfm_hold, &held);
+	perf_visit_pinned(cpu < 0 ? raw_smp_processor_id() : cpu, pfm_add_held, &held);
 	return held.pmds;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Messages of a context: a queue that pfm_notify() and the end of the target fill,
+ * Messages of a context: a queue that pfm_notify() and the exit of the target fill,
  * and that read(2) empties.
  *
- * The lock is taken below that of the perf context, so a message is queued where the
- * overflow is dealt with, and readers are woken later by an irq_work.
+ * The lock nests inside of the lock of the perf context, so the handling of an
+ * overflow queues the message, and an irq_work wakes the readers later.
  */
 #include <linux/fs.h>
 
@@ -20,7 +20,7 @@
  */
 bool pfm_msg_put(struct pfm_context *ctx, const union pfarg_msg *msg)
 {
-	/* One place is left for the last one. */
+	/* Keep one slot for PFM_MSG_END. */
 	unsigned int depth = PFM_MSGQ_DEPTH + (msg->type == PFM_MSG_END);
 
 	guard(raw_spinlock_irqsave)(&ctx->lock);
@@ -31,10 +31,10 @@ bool pfm_msg_put(struct pfm_context *ctx, const union pfarg_msg *msg)
 }
 
 /**
- * pfm_msg_peek() - Look at the message that is next
+ * pfm_msg_peek() - Copy the next message without removing it
  * @ctx:	The context
  * @msg:	Receives the message
- * @tail:	Receives what pfm_msg_drop() needs to know of it
+ * @tail:	Receives its position, for pfm_msg_drop()
  *
  * Context: Any but NMI.
  * Return: Whether there is a message.
@@ -50,9 +50,9 @@ bool pfm_msg_peek(struct pfm_context *ctx, union pfarg_msg *msg, unsigned int *t
 }
 
 /**
- * pfm_msg_drop() - Drop a message, unless all were cleared meanwhile
+ * pfm_msg_drop() - Remove a message, unless all were cleared meanwhile
  * @ctx:	The context
- * @tail:	As pfm_msg_peek() gave it
+ * @tail:	Position from pfm_msg_peek()
  *
  * Context: Any but NMI.
  */
@@ -64,11 +64,11 @@ void pfm_msg_drop(struct pfm_context *ctx, unsigned int tail)
 }
 
 /**
- * pfm_msg_pending() - Is there a message?
+ * pfm_msg_pending() - Tell whether there is a message
  * @ctx:	The context
  *
  * Context: Any.
- * Return: Whether there is.
+ * Return: Whether it does.
  */
 bool pfm_msg_pending(struct pfm_context *ctx)
 {
@@ -76,7 +76,7 @@ bool pfm_msg_pending(struct pfm_context *ctx)
 }
 
 /**
- * pfm_msg_clear() - Forget all messages
+ * pfm_msg_clear() - Remove all messages
  * @ctx:	The context
  *
  * Context: Any but NMI.
@@ -88,7 +88,7 @@ void pfm_msg_clear(struct pfm_context *ctx)
 }
 
 /**
- * pfm_msg_end() - Tell that the target is gone
+ * pfm_msg_end() - Queue the message that the target is gone
  * @ctx:	The context, just unloaded
  *
  * Context: Process context.
@@ -102,10 +102,10 @@ void pfm_msg_end(struct pfm_context *ctx)
 }
 
 /**
- * pfm_wake() - Wake those who wait for messages
+ * pfm_wake() - Wake the readers of messages
  * @work:	pfm_context::wake_work
  *
- * Context: Any in which one can wake.
+ * Context: Interrupt.
  */
 void pfm_wake(struct irq_work *work)
 {

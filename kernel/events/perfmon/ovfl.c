@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Overflows: what the overflow handlers of a context's events do.
+ * Overflows: the handlers of a context's events.
  *
  * A handler runs in an NMI, in the interrupt of a timer, or in the context that
- * caused a software event. It takes no locks. It decides what shall become of
- * the overflow and does what must be exact:
+ * caused a software event. It takes no locks. It decides how the overflow is
+ * handled, and does the part that must be exact:
  *
- *  - nothing but a reset follows: it resets, and the new period begins with the
- *    overflow. The PMU goes on with the period that it has, because not all
- *    drivers can start a counter in their interrupt. If the new value has
- *    another period, pfm_step() tells the PMU;
- *  - monitoring is masked, or the set switched: it stops the counters of the
- *    set, so that their values are those of this moment. pfm_step(), which runs
- *    soon after, does the rest. If the overflow comes while the target is being
- *    taken off its CPU, and another one has it before that, they count until then.
+ *  - If only a reset follows, the handler resets, and the new period begins with
+ *    the overflow. The PMU continues with its period, because not all drivers can
+ *    start a counter in their interrupt. If the new value has another period,
+ *    pfm_step() gives it to the PMU.
+ *  - If monitoring is masked or the set is switched, the handler stops the
+ *    counters of the set, so that they keep their values. pfm_step() runs soon
+ *    after and does the rest. If the target is being scheduled out, its counters
+ *    may be scheduled in on another CPU before pfm_step() runs, and count until
+ *    then.
  *
  * The state that handlers and pfm_step() share is only used on the CPU where the
- * target runs, or anywhere while it does not run. So one can interrupt the other
- * but not run beside it: pfm_context::busy tells a handler that it interrupted
- * somebody, and then it only notes which register overflowed.
+ * target runs, or on any one CPU while it does not run. So a handler can
+ * interrupt pfm_step(), but both never run concurrently. pfm_context::busy tells
+ * a handler that it interrupted a user of the state; it then only records the
+ * register that overflowed.
  */
 #include <linux/pid_namespace.h>
 #include <linux/uaccess.h>
@@ -26,11 +28,11 @@
 #include "internal.h"
 
 /**
- * pfm_period() - Events until a value wraps
+ * pfm_period() - Compute the number of events until a value wraps
  * @value:	The value
  *
  * Context: Any.
- * Return: A period that perf events can have.
+ * Return: The number, as a valid period of a perf event.
  */
 u64 pfm_period(u64 value)
 {
@@ -38,25 +40,25 @@ u64 pfm_period(u64 value)
 }
 
 /**
- * pfm_value_about() - Value of a data register when perf looked at it last
+ * pfm_value_estimate() - Get the value of a data register at perf's last update
  * @reg:	The register
  *
- * Context: Any, but the value is only of use where pfm_value() may be called,
- *          or as a guess.
+ * Context: Any, but the value is only an estimate where pfm_value() is not
+ *          allowed.
  * Return: The value.
  */
-u64 pfm_value_about(const struct pfm_reg *reg)
+u64 pfm_value_estimate(const struct pfm_reg *reg)
 {
-	/* As a guess it may be read while the register overflows elsewhere. */
+	/* The register may overflow on another CPU at the same time. */
 	return READ_ONCE(reg->base) +
 	       (reg->event ? local64_read(&reg->event->count) : 0);
 }
 
 /**
- * pfm_reset_value() - What a register shall be reset to
+ * pfm_reset_value() - Compute the value for the reset of a register
  * @reg:	The register
- * @restart:	After a restart, not just after an overflow
- * @random:	Bits for PFM_REGFL_RANDOM
+ * @restart:	The reset belongs to a restart, not to an overflow
+ * @random:	Random bits for PFM_REGFL_RANDOM
  *
  * Context: Any.
  * Return: The value. Random bits make the period longer.
@@ -80,7 +82,7 @@ static void pfm_event_set(struct perf_event *event, u64 period, s64 left)
 static void pfm_event_start(struct perf_event *event)
 {
 	event->pmu->start(event, PERF_EF_RELOAD);
-	/* The core will start it again, with what start() wrote. */
+	/* The core starts a throttled event at the next tick, with the period written here. */
 	if (event->hw.interrupts == PFM_THROTTLED)
 		event->pmu->stop(event, 0);
 }
@@ -108,15 +110,15 @@ void pfm_reg_set(struct pfm_reg *reg, u64 value)
 		if (active)
 			event->pmu->read(event);
 	} else if (reg->kind == PFM_KIND_SW) {
-		/* Software counts up to zero. */
+		/* A software event counts its period_left up to zero. */
 		pfm_event_set(event, period, -(s64)period);
 	} else {
 		if (active)
 			event->pmu->stop(event, PERF_EF_UPDATE);
 		/*
-		 * The whole period is left. Zero would mean an overflow at
-		 * once to some PMUs. But a timer with zero has a period that
-		 * perf can afford, and one with a nanosecond that nanosecond.
+		 * The whole period is left. Some PMUs overflow at once if period_left
+		 * is 0. A timer takes 0 as a full period, which perf limits to a sane
+		 * minimum; it would take a rest of a nanosecond literally.
 		 */
 		pfm_event_set(event, period, reg->kind == PFM_KIND_TIMER ? 0 : period);
 		if (active)
@@ -126,7 +128,7 @@ void pfm_reg_set(struct pfm_reg *reg, u64 value)
 	reg->period = 0;
 }
 
-/* Give the PMU the period that a handler has chosen. What is frozen stays so. */
+/* Give the PMU the period that a handler has chosen. Stopped counters stay stopped. */
 static void pfm_reg_retime(struct pfm_reg *reg)
 {
 	struct perf_event *event = reg->event;
@@ -139,7 +141,7 @@ static void pfm_reg_retime(struct pfm_reg *reg)
 	perf_pmu_disable(pmu);
 	if (runs)
 		pmu->stop(event, PERF_EF_UPDATE);
-	left = -(s64)pfm_value_about(reg);
+	left = -(s64)pfm_value_estimate(reg);
 	pfm_event_set(event, reg->period, clamp_t(s64, left, 1, reg->period));
 	reg->period = 0;
 	if (runs)
@@ -165,9 +167,9 @@ static void pfm_reg_reset(struct pfm_reg *reg, bool restart)
 }
 
 /**
- * pfm_reset_pending() - Do the resets of a set that were put off
+ * pfm_reset_pending() - Do the pending resets of a set
  * @set:	The set
- * @restart:	After a restart
+ * @restart:	The resets belong to a restart
  *
  * Context: As pfm_step(), with pfm_context::busy set.
  */
@@ -176,7 +178,7 @@ void pfm_reset_pending(struct pfm_set *set, bool restart)
 	struct pmu *pmu = set->leader ? set->leader->pmu_ctx->pmu : NULL;
 	unsigned int num;
 
-	pfm_assert_step(set->ctx);
+	pfm_assert_step_context(set->ctx);
 	if (bitmap_empty(set->reset_pend, PFM_MAX_REGS))
 		return;
 
@@ -201,7 +203,7 @@ static bool pfm_can_freeze(const struct pfm_reg *reg)
 	       (reg->kind == PFM_KIND_HW && event->hw.idx >= 0);
 }
 
-/* Stop a counter, and forget what it counted since it was read. */
+/* Stop a counter, and discard its count since it was read. */
 static void pfm_freeze_read(struct pfm_reg *reg)
 {
 	struct perf_event *event = reg->event;
@@ -218,8 +220,8 @@ static void pfm_freeze_read(struct pfm_reg *reg)
 }
 
 /*
- * Stop the counters of a set where they are. In its interrupt a PMU stands still
- * until one of them is touched: so all are read before the first one is stopped.
+ * Stop the counters of a set at their present values. In its interrupt a PMU stands
+ * still until a counter is stopped, so read all counters before.
  */
 static void pfm_freeze(struct pfm_set *set)
 {
@@ -235,13 +237,13 @@ static void pfm_freeze(struct pfm_set *set)
 	}
 }
 
-static void pfm_pend(struct pfm_context *ctx, enum pfm_pend what)
+static void pfm_queue_step(struct pfm_context *ctx, enum pfm_pend what)
 {
 	set_bit(what, &ctx->pend);
 	irq_work_queue(&ctx->step_work);
 }
 
-/* All that is reset with a register waits for pfm_step(). */
+/* Leave the reset of a register, and of registers reset with it, to pfm_step(). */
 static void pfm_reset_later(struct pfm_reg *reg)
 {
 	struct pfm_set *set = reg->set;
@@ -254,17 +256,17 @@ static void pfm_retime_later(struct pfm_reg *reg, u64 period)
 {
 	reg->period = period;
 	set_bit(reg->num, reg->set->retime);
-	pfm_pend(reg->set->ctx, PFM_PEND_LATE);
+	pfm_queue_step(reg->set->ctx, PFM_PEND_LATE);
 }
 
 /*
- * Reset a register that counts on. Events since its own overflow belong to the
- * new period, unless that is so short that they fill it: then it begins now.
+ * Reset a register that keeps counting. Events since its overflow belong to the new
+ * period. If they exceed it, the period begins now.
  */
 static void pfm_reset_counting(struct pfm_reg *reg, bool overflowed)
 {
 	struct hw_perf_event *hwc = &reg->event->hw;
-	u64 now = overflowed ? pfm_value_about(reg) : pfm_value(reg);
+	u64 now = overflowed ? pfm_value_estimate(reg) : pfm_value(reg);
 	u64 value = pfm_next_reset(reg, false);
 	u64 since = overflowed ? now : 0;
 	u64 period = pfm_period(value);
@@ -284,7 +286,7 @@ static void pfm_reset_counting(struct pfm_reg *reg, bool overflowed)
 		pfm_retime_later(reg, period);
 }
 
-/* Reset a timer in its callback: perf begins the period that it finds then. */
+/* Reset a timer in its callback, after which perf arms it with the new period. */
 static void pfm_reset_timer(struct pfm_reg *reg)
 {
 	struct perf_event *event = reg->event;
@@ -297,8 +299,8 @@ static void pfm_reset_timer(struct pfm_reg *reg)
 }
 
 /*
- * Reset a register and those that are reset with it, as far as one can here: in
- * the handler of its overflow, or late.
+ * Reset a register and the registers reset with it, as far as the context allows: the
+ * handler of its overflow, or @late in pfm_step().
  */
 static void pfm_reset_now(struct pfm_reg *reg, bool late)
 {
@@ -320,12 +322,13 @@ static void pfm_reset_now(struct pfm_reg *reg, bool late)
 		clear_bit(num, set->reset_pend);
 	}
 	if (!bitmap_empty(set->reset_pend, PFM_MAX_REGS))
-		pfm_pend(set->ctx, PFM_PEND_RESET);
+		pfm_queue_step(set->ctx, PFM_PEND_RESET);
 }
 
 /*
- * A register that has a period has overflowed if its value has wrapped. Drivers
- * give a period of their own to an event that only counts.
+ * Tell whether a register has overflowed: it has a period and its value has wrapped.
+ * Drivers set a period for events that only count, so sample_period of the attributes
+ * is checked first.
  */
 static bool pfm_wrapped_late(const struct pfm_reg *reg)
 {
@@ -346,12 +349,12 @@ static void pfm_note_overflow(struct pfm_reg *reg)
 }
 
 /*
- * Decide about one overflow. Notification always masks, and nothing else does
- * but a full buffer: who masks must have told somebody who can restart. Return
- * whether the set is to stop.
+ * Decide how to handle an overflow. A notification always masks, and so does a full
+ * buffer, but nothing else, because masking requires a reader that was notified and can
+ * restart. Return whether the set has to stop.
  */
-static bool pfm_decide(struct pfm_context *ctx, struct pfm_reg *reg,
-		       const struct pfm_where *where)
+static bool pfm_decide_overflow(struct pfm_context *ctx, struct pfm_reg *reg,
+				const struct pfm_where *where)
 {
 	struct pfm_set *set = reg->set;
 	bool notify = reg->flags & PFM_REGFL_OVFL_NOTIFY;
@@ -371,7 +374,7 @@ static bool pfm_decide(struct pfm_context *ctx, struct pfm_reg *reg,
 	}
 
 	if (next)
-		pfm_pend(ctx, PFM_PEND_SWITCH);
+		pfm_queue_step(ctx, PFM_PEND_SWITCH);
 	if (mask) {
 		if (!test_bit(PFM_PEND_MASK, &ctx->pend)) {
 			ctx->where = *where;
@@ -379,17 +382,17 @@ static bool pfm_decide(struct pfm_context *ctx, struct pfm_reg *reg,
 		}
 		if (notify)
 			set_bit(PFM_PEND_NOTIFY, &ctx->pend);
-		pfm_pend(ctx, PFM_PEND_MASK);
+		pfm_queue_step(ctx, PFM_PEND_MASK);
 	}
 	return mask || next;
 }
 
 /*
- * One interrupt may be that of several counters, and a driver passes over those
- * that are stopped: take for them what their handlers would have.
+ * One interrupt may be for several counters, and a driver skips counters that are
+ * stopped. So handle their overflows here.
  */
-static void pfm_take_stopped(struct pfm_context *ctx, struct pfm_set *set,
-			     const struct pfm_where *where)
+static void pfm_handle_stopped(struct pfm_context *ctx, struct pfm_set *set,
+			       const struct pfm_where *where)
 {
 	unsigned int num;
 
@@ -400,30 +403,30 @@ static void pfm_take_stopped(struct pfm_context *ctx, struct pfm_set *set,
 		    !(reg->event->hw.state & PERF_HES_STOPPED) ||
 		    test_bit(num, set->povfl) || !pfm_wrapped_late(reg))
 			continue;
-		pfm_decide(ctx, reg, where);
+		pfm_decide_overflow(ctx, reg, where);
 		pfm_reset_later(reg);
 	}
 }
 
-static void pfm_take(struct pfm_context *ctx, struct pfm_reg *reg,
-		     const struct pfm_where *where, bool late)
+static void pfm_handle_overflow(struct pfm_context *ctx, struct pfm_reg *reg,
+				const struct pfm_where *where, bool late)
 {
-	if (pfm_decide(ctx, reg, where)) {
+	if (pfm_decide_overflow(ctx, reg, where)) {
 		pfm_reset_later(reg);
 		pfm_freeze(reg->set);
-		pfm_take_stopped(ctx, reg->set, where);
+		pfm_handle_stopped(ctx, reg->set, where);
 	} else {
 		pfm_reset_now(reg, late);
 	}
 }
 
-static void pfm_where_now(struct pfm_context *ctx, struct perf_event *event,
-			  struct pt_regs *regs, struct pfm_where *where)
+static void pfm_fill_where(struct pfm_context *ctx, struct perf_event *event,
+			   struct pt_regs *regs, struct pfm_where *where)
 {
 	/*
-	 * An interrupt can come late, when a task whose kernel may not be
-	 * looked at is in it. And a PMU that has sampled the address itself may
-	 * have done so in the kernel although it has interrupted the user.
+	 * An interrupt can be late and hit the kernel although the event excludes it.
+	 * And a PMU that records the address itself may have recorded one of the kernel
+	 * although it interrupted user mode. Hide both.
 	 */
 	bool hidden = !regs || (event->attr.exclude_kernel && !user_mode(regs));
 
@@ -435,7 +438,7 @@ static void pfm_where_now(struct pfm_context *ctx, struct perf_event *event,
 	where->cpu = smp_processor_id();
 }
 
-/* What is known of an overflow when its handler has returned */
+/* Place of an overflow as far as it is known after its handler has returned */
 static struct pfm_where pfm_where_late(const struct pfm_context *ctx)
 {
 	struct pfm_where where = { .cpu = smp_processor_id() };
@@ -448,14 +451,14 @@ static struct pfm_where pfm_where_late(const struct pfm_context *ctx)
 }
 
 /*
- * Another overflow after the mask or the switch that this one or others asked for,
- * before it was done: no new decision, but it must not be forgotten.
+ * Handle a further overflow of a register while a mask or a switch is pending: it
+ * changes no decision, but must not be lost.
  */
-static void pfm_take_more(struct pfm_context *ctx, struct pfm_reg *reg)
+static void pfm_handle_further(struct pfm_context *ctx, struct pfm_reg *reg)
 {
 	pfm_note_overflow(reg);
 	pfm_reset_later(reg);
-	/* It leaves no sample. */
+	/* This overflow gets no sample. */
 	if (ctx->smpl)
 		reg->set->lost++;
 	if (!(reg->flags & PFM_REGFL_OVFL_NOTIFY) || ctx->smpl)
@@ -465,23 +468,23 @@ static void pfm_take_more(struct pfm_context *ctx, struct pfm_reg *reg)
 		ctx->ovfl_set = reg->set;
 	}
 	set_bit(PFM_PEND_NOTIFY, &ctx->pend);
-	pfm_pend(ctx, PFM_PEND_MASK);
+	pfm_queue_step(ctx, PFM_PEND_MASK);
 }
 
 static bool pfm_wrapped(const struct pfm_reg *reg)
 {
 	/*
-	 * A timer may be early against the clock that its event counts. All
-	 * else comes when the value has wrapped, or is of an old period.
+	 * A timer may fire early, as seen by the clock that its event counts. Any other
+	 * overflow comes after the value has wrapped, or belongs to an old period.
 	 */
 	return reg->kind == PFM_KIND_TIMER || (s64)pfm_value(reg) >= 0;
 }
 
 /**
- * pfm_overflow() - Overflow handler of the events that are data registers
+ * pfm_overflow() - Overflow handler of the events of data registers
  * @event:	The event
  * @data:	Not used
- * @regs:	Registers of what was interrupted
+ * @regs:	Registers of the interrupted context
  *
  * Context: Any, NMI as well.
  */
@@ -497,35 +500,41 @@ void pfm_overflow(struct perf_event *event, struct perf_sample_data *data,
 	raw_local_irq_save(flags);
 	if (READ_ONCE(ctx->busy)) {
 		set_bit(reg->num, set->late);
-		pfm_pend(ctx, PFM_PEND_LATE);
+		pfm_queue_step(ctx, PFM_PEND_LATE);
 		goto out;
 	}
 
-	/* Whoever stops or leaves a set does so on this CPU. */
+	/* Sets are stopped and switched on this CPU, so the checks need no lock. */
 	if (ctx->state != PFM_LOADED || !ctx->started || ctx->active != set ||
 	    reg->event != event)
 		goto out;
 
 	ctx->busy++;
-	/* For an NMI that comes now */
+	/* Make the change visible to an NMI that comes now. */
 	barrier();
 	if (pfm_wrapped(reg)) {
 		bool stops = ctx->pend & (BIT(PFM_PEND_MASK) | BIT(PFM_PEND_SWITCH));
 
 		if (stops && test_bit(reg->num, set->povfl)) {
-			pfm_take_more(ctx, reg);
+			pfm_handle_further(ctx, reg);
 		} else {
-			pfm_where_now(ctx, event, regs, &where);
-			/* Else in the same interrupt, of a PMU that goes on counting */
+			pfm_fill_where(ctx, event, regs, &where);
+			/*
+			 * Otherwise a PMU that keeps counting reports a second register
+			 * in one interrupt.
+			 */
 			if (!stops) {
-				pfm_take(ctx, reg, &where, false);
+				pfm_handle_overflow(ctx, reg, &where, false);
 			} else {
-				pfm_decide(ctx, reg, &where);
+				pfm_decide_overflow(ctx, reg, &where);
 				pfm_reset_later(reg);
 			}
 		}
 	} else if (!reg->period && reg->kind != PFM_KIND_SW) {
-		/* Too early: the PMU has begun a whole period where a part is left. */
+		/*
+		 * The interrupt is early: the PMU has begun a whole period, but a part
+		 * is left.
+		 */
 		pfm_retime_later(reg, event->hw.sample_period);
 	}
 	barrier();
@@ -534,29 +543,29 @@ out:
 	raw_local_irq_restore(flags);
 }
 
-static void pfm_reg_late(struct pfm_context *ctx, struct pfm_reg *reg)
+static void pfm_reg_handle_late(struct pfm_context *ctx, struct pfm_reg *reg)
 {
 	struct pfm_where where = pfm_where_late(ctx);
 
 	if (!reg->event)
 		return;
 	if (ctx->state == PFM_LOADED && pfm_wrapped_late(reg)) {
-		/* It was just stopped, or its set left, when its overflow came. */
+		/* The register had just been stopped, or its set switched. */
 		if (!ctx->started || reg->set != ctx->active ||
 		    ctx->pend & (BIT(PFM_PEND_MASK) | BIT(PFM_PEND_SWITCH)))
-			pfm_take_more(ctx, reg);
+			pfm_handle_further(ctx, reg);
 		else
-			pfm_take(ctx, reg, &where, true);
+			pfm_handle_overflow(ctx, reg, &where, true);
 	}
 }
 
 /**
- * pfm_overflow_late() - Take what handlers have left about registers
+ * pfm_overflow_late() - Do the work on registers that handlers have deferred
  * @ctx:	The context
  *
- * Overflows that found the context busy, and periods that are to be others. What
- * has wrapped since then is not taken here: perf must count each interrupt, or
- * short periods would keep the CPU in here without a limit.
+ * This handles overflows that found the context busy, and gives new periods to
+ * the PMU. Registers that wrapped later are left to their interrupts: perf must
+ * count and throttle these, otherwise short periods could keep the CPU in here.
  *
  * Context: As pfm_step(), with pfm_context::busy set.
  */
@@ -565,11 +574,11 @@ void pfm_overflow_late(struct pfm_context *ctx)
 	struct pfm_set *set;
 	unsigned int num;
 
-	pfm_assert_step(ctx);
+	pfm_assert_step_context(ctx);
 	list_for_each_entry(set, &ctx->sets, node) {
 		for_each_set_bit(num, set->late, PFM_MAX_REGS) {
 			clear_bit(num, set->late);
-			pfm_reg_late(ctx, pfm_reg_at(set, num));
+			pfm_reg_handle_late(ctx, pfm_reg_at(set, num));
 		}
 		for_each_set_bit(num, set->retime, PFM_MAX_REGS) {
 			clear_bit(num, set->retime);
@@ -593,18 +602,18 @@ void pfm_clock_overflow(struct perf_event *event, struct perf_sample_data *data,
 	struct pfm_context *ctx = event->overflow_handler_context;
 
 	/*
-	 * Never throttled: that would stop the sets, and starting a clock again
-	 * loses time. pfm_step() starts the timer for the set that follows.
+	 * Never let perf throttle the clock: that would stop the sets, and restarting a
+	 * clock loses time. pfm_step() arms the timer for the set that follows.
 	 */
 	event->hw.interrupts = 0;
 	if (READ_ONCE(ctx->state) == PFM_LOADED)
-		pfm_pend(ctx, PFM_PEND_SWITCH);
+		pfm_queue_step(ctx, PFM_PEND_SWITCH);
 }
 
 /**
- * pfm_clock_arm() - Let a context's timer begin anew
+ * pfm_clock_arm() - Restart the timer of a context
  * @ctx:	The context
- * @timeout:	Of the active set in ns, 0 for none
+ * @timeout:	Timeout of the active set in ns, 0 for none
  *
  * Context: As pfm_step().
  */
@@ -613,7 +622,7 @@ void pfm_clock_arm(struct pfm_context *ctx, u64 timeout)
 	struct perf_event *clock = ctx->clock;
 	bool active = clock->state == PERF_EVENT_STATE_ACTIVE;
 
-	pfm_assert_step(ctx);
+	pfm_assert_step_context(ctx);
 	if (!ctx->timed)
 		return;
 	if (active)

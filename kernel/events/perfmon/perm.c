@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Permission: each question about what a caller may do is asked here.
+ * Permission: all checks of what a caller may do.
  *
  *   pfm_may_create()	May the caller have a context of this kind?
  *   pfm_may_open()	May the caller open events, on this target? Asked when a
@@ -13,18 +13,18 @@
  * Whether an event may count the kernel depends on the event: pfm_reg_attr() asks
  * perf_allow_kernel().
  *
- * A descriptor travels to other programs, so each answer is about the caller of the
- * moment. Security modules know a perf event by the label that it got when it was
- * opened. A context has one label, that of its creator, from create to close: its
+ * A descriptor may be passed to other programs, so each check is about the present
+ * caller. Security modules identify a perf event by the label that it got when it was
+ * opened. A context keeps the label of its creator until it is closed, because its
  * values outlive its events.
  *
- * Locking: the credentials of a target stay what they were when asked as long as the
- * signal_struct::exec_update_lock of the target is held. An exec holds that lock
- * while it waits for pfm_context::mutex, so it is the outer one. But a user can keep
- * the mutex locked for any time, by a page fault that takes that time. A process that
- * the caller may not trace must not wait for that: no lock of the target is touched
- * before pfm_may_open() has allowed it, and none is held while the caller waits for the
- * mutex. pfm_lock_opening() takes the mutex first and only tries the lock of the target.
+ * Locking: signal_struct::exec_update_lock of a target keeps its credentials from
+ * changing after a check. An exec holds that lock while it waits for pfm_context::mutex,
+ * so it is the outer lock. But a user can hold the mutex for any time, by a slow page
+ * fault. A process that the caller may not trace must not wait for that: no lock of the
+ * target is taken before pfm_may_open() has allowed it, and none is held while the
+ * caller waits for the mutex. So pfm_lock_opening() takes the mutex first and only tries
+ * the lock of the target.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -40,10 +40,10 @@
  * pfm_label_create() - Label a context for security modules
  * @ctx:	The context, not yet known to others
  *
- * The hooks of security modules take an event, of which they look at the label.
+ * The hooks of security modules take an event, and use nothing but its label.
  *
  * Context: Process context. The label is that of the current task.
- * Return: 0, -ENOMEM, or what the module says.
+ * Return: 0, -ENOMEM, or an error of a security module.
  */
 int pfm_label_create(struct pfm_context *ctx)
 {
@@ -94,7 +94,7 @@ static bool pfm_in_group(int gid)
 }
 
 /**
- * pfm_may_create() - May the caller have such a context?
+ * pfm_may_create() - Check that the caller may create a context
  * @ctx:	The context, not yet known to others
  *
  * Context: Process context.
@@ -109,11 +109,11 @@ int pfm_may_create(const struct pfm_context *ctx)
 }
 
 /**
- * pfm_can_block() - Does a thread return to user mode, where it can be blocked?
+ * pfm_can_block() - Tell whether a thread returns to user mode and can be blocked
  * @task:	The thread
  *
- * The threads of io_uring and of vhost belong to a process, and may be counted, but
- * never leave the kernel. A wait there would stop the requests of other threads.
+ * The threads of io_uring and of vhost belong to a process and can be counted, but
+ * never leave the kernel. If they waited, requests of other threads would stall.
  *
  * Context: Any.
  * Return: Whether it does.
@@ -133,23 +133,23 @@ static int pfm_may_attach(const struct pfm_context *ctx, struct task_struct *tas
 		return -EPERM;
 	if (block && !pfm_can_block(task))
 		return -EPERM;
-	/* To make a thread wait is more than to look at it. */
+	/* Blocking a thread needs more permission than reading its counts. */
 	return ptrace_may_access(task, block ? PTRACE_MODE_ATTACH_REALCREDS :
 					       PTRACE_MODE_READ_REALCREDS) ? 0 : -EPERM;
 }
 
 /**
- * pfm_may_open() - May the caller open the events of a context?
+ * pfm_may_open() - Check that the caller may open the events of a context
  * @ctx:	The context
- * @task:	Thread that they count, NULL if there is none or it is a CPU
+ * @task:	Thread that they count, NULL for a CPU or without a target
  *
- * Asks the questions of perf_event_open(2) in the same order. Distributions have
- * levels of kernel.perf_event_paranoid above 2, at which only the administrator may
- * open events.
+ * The checks are those of perf_event_open(2), in the same order. Some distributions
+ * have levels of kernel.perf_event_paranoid above 2, at which only the administrator
+ * may open events.
  *
  * Context: Process context. The answer holds as long as the exec_update_lock of @task
  *          is held, see pfm_lock_opening().
- * Return: 0, -EACCES, -EPERM, or what a security module says.
+ * Return: 0, -EACCES, -EPERM, or an error of a security module.
  */
 int pfm_may_open(const struct pfm_context *ctx, struct task_struct *task)
 {
@@ -166,11 +166,11 @@ int pfm_may_open(const struct pfm_context *ctx, struct task_struct *task)
 }
 
 /**
- * pfm_may_read() - May values of a context go to the caller?
+ * pfm_may_read() - Check that the caller may read values of a context
  * @ctx:	The context
  *
  * Context: Process context.
- * Return: 0 or what a security module says.
+ * Return: 0 or an error of a security module.
  */
 int pfm_may_read(const struct pfm_context *ctx)
 {
@@ -178,11 +178,11 @@ int pfm_may_read(const struct pfm_context *ctx)
 }
 
 /**
- * pfm_may_write() - May the caller change a context?
+ * pfm_may_write() - Check that the caller may change a context
  * @ctx:	The context
  *
  * Context: Process context.
- * Return: 0 or what a security module says.
+ * Return: 0 or an error of a security module.
  */
 int pfm_may_write(const struct pfm_context *ctx)
 {
@@ -190,16 +190,16 @@ int pfm_may_write(const struct pfm_context *ctx)
 }
 
 /**
- * pfm_lock_opening() - Lock a context of which events may be opened
+ * pfm_lock_opening() - Lock a context to open its events
  * @ctx:	The context
- * @load:	Thread that it will be loaded on, NULL for the target that it has
+ * @load:	Thread that it will be loaded on, NULL for its present target
  * @creds:	Receives the thread whose credentials are locked, or NULL
  *
- * Takes pfm_context::mutex, and the exec_update_lock of the target unless that is
- * the caller. Waits for either with none of them held.
+ * Take pfm_context::mutex, and exec_update_lock of the target unless the target
+ * is the caller. Neither lock is held while waiting for the other one.
  *
  * Context: Process context. Sleeps. pfm_unlock_opening() drops the locks.
- * Return: 0, or -EINTR if the caller was killed, and then no lock is held.
+ * Return: 0, or -EINTR if the caller was killed and no lock is held.
  */
 int pfm_lock_opening(struct pfm_context *ctx, struct task_struct *load,
 		     struct task_struct **creds)
@@ -232,9 +232,9 @@ int pfm_lock_opening(struct pfm_context *ctx, struct task_struct *load,
 }
 
 /**
- * pfm_unlock_opening() - Drop what pfm_lock_opening() has taken
+ * pfm_unlock_opening() - Drop the locks of pfm_lock_opening()
  * @ctx:	The context
- * @creds:	As pfm_lock_opening() has set it
+ * @creds:	Thread that pfm_lock_opening() returned
  *
  * Context: Process context.
  */

@@ -2,14 +2,14 @@
 /*
  * Vectors of registers: writing and reading them.
  *
- * An element of a vector that cannot be taken is flagged, and those before it
- * stay applied.
+ * An invalid element of a vector is flagged, and elements before it stay
+ * applied.
  */
 #include <linux/slab.h>
 
 #include "internal.h"
 
-/* Perfmon 2.8 gives reserved bits their value, whatever is written. */
+/* Perfmon 2.8 ignores writes to reserved bits. */
 static u64 pfm_pmc_value(const struct pfm_context *ctx, const struct pfarg_pmc *arg)
 {
 	const struct pfm_pmu_map *map = ctx->map;
@@ -46,8 +46,8 @@ static bool pfm_sw_pmc_write(struct pfm_set *set, unsigned int sw, u32 flags)
 }
 
 /*
- * Return whether the events of the set are no longer what they were. The register
- * exists, but the CPU may use its number before it has checked that.
+ * Write a control register. Return whether its value or flags changed. The caller has
+ * checked the number, but the CPU may speculate past that check.
  */
 static bool pfm_pmc_write(struct pfm_set *set, const struct pfarg_pmc *arg)
 {
@@ -66,7 +66,7 @@ static bool pfm_pmc_write(struct pfm_set *set, const struct pfarg_pmc *arg)
 	return !old.used || old.value != pmc->value || old.flags != pmc->flags;
 }
 
-/* The last element of @vec that names @set is what could not be done. */
+/* Flag the last element of @vec that names @set. */
 static void pfm_pmcs_flag(struct pfarg_pmc *vec, int n, u16 set)
 {
 	while (n--) {
@@ -77,7 +77,7 @@ static void pfm_pmcs_flag(struct pfarg_pmc *vec, int n, u16 set)
 	}
 }
 
-/* Write those of the first @n elements that are for @set. */
+/* Write the elements for @set among the first @n. */
 static int pfm_pmcs_write_set(struct pfm_context *ctx, struct pfm_set *set,
 			      struct pfarg_pmc *vec, int n)
 {
@@ -104,7 +104,7 @@ static int pfm_pmcs_write_set(struct pfm_context *ctx, struct pfm_set *set,
 	return ret;
 }
 
-/* Is element @i the first one of its set? */
+/* Tell whether element @i is the first one of its set. */
 static bool pfm_first_of_set(const struct pfarg_pmc *vec, int i)
 {
 	int k;
@@ -119,15 +119,15 @@ static bool pfm_first_of_set(const struct pfarg_pmc *vec, int i)
 /**
  * pfm_pmcs_write() - Write control registers
  * @ctx:	The context
- * @arg:	Array of struct pfarg_pmc: what to write, receives flags
- * @n:		How many elements
+ * @arg:	Array of struct pfarg_pmc with the values, receives flags
+ * @n:		Number of elements
  *
- * While the context is loaded, the events of each set that changes are created
- * anew, all at once. Registers of a set that the PMU does not take keep what
- * they had.
+ * While the context is loaded, all events of each changed set are created
+ * again. If the PMU rejects an event, the registers of the set keep their
+ * values.
  *
  * Context: pfm_context::mutex held. Sleeps.
- * Return: 0, -EINVAL, -EACCES, -ENOMEM, or what the PMU says.
+ * Return: 0, -EINVAL, -EACCES, -ENOMEM, or an error of the PMU.
  */
 int pfm_pmcs_write(struct pfm_context *ctx, void *arg, int n)
 {
@@ -161,11 +161,11 @@ int pfm_pmcs_write(struct pfm_context *ctx, void *arg, int n)
 	return err ?: ret;
 }
 
-/* Make a register exist. The caller has checked that there can be one. */
+/* Create a register unless it exists. The caller has checked its number. */
 static int pfm_reg_create(struct pfm_set *set, unsigned int num)
 {
 	struct pfm_reg *reg = pfm_reg_find(set, num);
-	unsigned int slot = pfm_slot(num);
+	unsigned int slot = pfm_reg_index(num);
 	int ret;
 
 	if (reg)
@@ -183,7 +183,7 @@ static int pfm_reg_create(struct pfm_set *set, unsigned int num)
 	reg->num = num;
 	reg->set = set;
 	WRITE_ONCE(set->regs[array_index_nospec(slot, PFM_NR_SLOTS)], reg);
-	/* A handler that sees the bit sees the register: see pfm_overflow(). */
+	/* Set the pointer before the bit, because pfm_overflow() may run at any time. */
 	smp_wmb();
 	set_bit(num, set->used);
 	return 0;
@@ -211,7 +211,7 @@ static int pfm_pmd_check(const struct pfm_context *ctx, const struct pfarg_pmd *
 	       pfm_mask_check(ctx, arg->reg_smpl_pmds);
 }
 
-/* Make the register and those that it names exist. */
+/* Create the register and the registers that it names. */
 static int pfm_pmd_prepare(struct pfm_set *set, const struct pfarg_pmd *arg)
 {
 	DECLARE_BITMAP(named, PFM_MAX_REGS);
@@ -248,11 +248,11 @@ static void pfm_pmd_apply(struct pfm_reg *reg, const struct pfarg_pmd *arg)
 	bitmap_copy(reg->smpl_pmds, (const unsigned long *)arg->reg_smpl_pmds,
 		    PFM_MAX_REGS);
 	pfm_reg_set(reg, arg->reg_value);
-	/* The first period begins with it. */
+	/* The first period begins with this value. */
 	reg->last_reset = arg->reg_value;
 	clear_bit(reg->num, reg->set->povfl);
 	clear_bit(reg->num, reg->set->reset_pend);
-	/* What overflowed just now did so with the old value. */
+	/* A pending overflow belongs to the old value. */
 	clear_bit(reg->num, reg->set->late);
 }
 
@@ -274,7 +274,7 @@ static void pfm_pmds_apply(struct pfm_context *ctx, void *data)
 	}
 }
 
-/* Has a register another event than it should have? */
+/* Tell whether the event of a register has to be replaced. */
 static bool pfm_reg_outdated(const struct pfm_set *set, const struct pfm_reg *reg)
 {
 	struct perf_event_attr attr;
@@ -297,8 +297,9 @@ static bool pfm_set_outdated(const struct pfm_set *set)
 }
 
 /*
- * There are no events for the new registers of a set. They are there, as others may
- * name them, and count nothing. What counted goes on.
+ * No events could be opened for the new registers of a set. The registers exist,
+ * because other registers may name them, but count nothing. The old events keep
+ * counting.
  */
 static void pfm_regs_refuse(struct pfm_set *set)
 {
@@ -312,7 +313,7 @@ static void pfm_regs_refuse(struct pfm_set *set)
 	}
 }
 
-/* Registers that were written the first time begin to count. */
+/* Open events for registers that were written for the first time. */
 static int pfm_pmds_rebuild(struct pfm_context *ctx, struct pfarg_pmd *vec, int n)
 {
 	int i, ret;
@@ -339,7 +340,7 @@ static bool pfm_pmd_has_period(const struct pfarg_pmd *arg)
 	       pfm_period(arg->reg_short_reset) != PFM_NO_PERIOD;
 }
 
-/* Nobody would ever hear of an overflow: the PMU of this one has no interrupts. */
+/* Tell whether overflows are requested of a PMU that has no interrupts. */
 static bool pfm_pmd_is_mute(const struct pfm_set *set, const struct pfarg_pmd *arg)
 {
 	const struct pfm_reg *reg = pfm_reg_find(set, arg->reg_num);
@@ -389,7 +390,7 @@ static int pfm_pmds_write_some(struct pfm_context *ctx, struct pfarg_pmd *vec, i
 	return err ?: ret;
 }
 
-/* Does one of them make a register that the set does not have? */
+/* Tell whether an element creates a register that the set does not have. */
 static bool pfm_pmds_are_new(const struct pfm_set *set, const struct pfarg_pmd *arg)
 {
 	DECLARE_BITMAP(named, PFM_MAX_REGS);
@@ -409,8 +410,8 @@ static bool pfm_pmds_are_new(const struct pfm_set *set, const struct pfarg_pmd *
 /**
  * pfm_pmds_write() - Write data registers
  * @ctx:	The context
- * @arg:	Array of struct pfarg_pmd: what to write, receives flags
- * @n:		How many elements
+ * @arg:	Array of struct pfarg_pmd with the values, receives flags
+ * @n:		Number of elements
  *
  * Context: pfm_context::mutex held. Sleeps.
  * Return: As pfm_pmcs_write().
@@ -430,25 +431,25 @@ int pfm_pmds_write(struct pfm_context *ctx, void *arg, int n)
 	if (i == n || pfm_state(ctx) == PFM_UNLOADED)
 		return pfm_pmds_write_some(ctx, vec, n);
 
-	/* One by one, so that one that cannot count is the last that is done. */
+	/* Write one by one, so that the write stops at the first that cannot count. */
 	for (i = 0; i < n && !ret; i++)
 		ret = pfm_pmds_write_some(ctx, &vec[i], 1);
 	return ret;
 }
 
 /**
- * struct pfm_vals - registers to read
- * @vals:	names them
- * @n:		how many
- * @ret:	0 or -EINVAL
+ * struct pfm_vals - argument of pfm_vals_get()
  */
 struct pfm_vals {
+	/** @vals: registers to read, receives their values */
 	struct pfm_pmd_val	*vals;
+	/** @n: number of registers */
 	int			n;
+	/** @ret: result, 0 or -EINVAL */
 	int			ret;
 };
 
-/* One of them. Return: PFM_REGFL_RETFL_* */
+/* Read one register. Return PFM_REGFL_RETFL_*. */
 static u32 pfm_val_get(const struct pfm_context *ctx, const struct pfm_set *set,
 		       struct pfm_pmd_val *val)
 {
@@ -490,20 +491,20 @@ static void pfm_vals_get(struct pfm_context *ctx, void *data)
 /**
  * pfm_pmds_read() - Read data registers
  * @ctx:	The context
- * @vals:	Names them, receives values and flags
- * @n:		How many there are
+ * @vals:	Registers to read, receives their values and flags
+ * @n:		Number of registers
  *
- * The values are all of the same moment, also across sets.
+ * All values are taken at the same time, across sets as well.
  *
  * Context: pfm_context::mutex held. Sleeps.
- * Return: 0 or -EINVAL, then the last one that was tried is flagged.
+ * Return: 0, or -EINVAL and the register that failed is flagged.
  */
 int pfm_pmds_read(struct pfm_context *ctx, struct pfm_pmd_val *vals, int n)
 {
 	struct pfm_vals read = { .vals = vals, .n = n };
 
 	lockdep_assert_held(&ctx->mutex);
-	if (pfm_state(ctx) == PFM_UNLOADED || pfm_peek(ctx, pfm_vals_get, &read) == -ESRCH)
+	if (pfm_state(ctx) == PFM_UNLOADED || pfm_call_reader(ctx, pfm_vals_get, &read) == -ESRCH)
 		pfm_vals_get(ctx, &read);
 	return read.ret;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Running a context: start, stop, restart, and the switch from set to set.
+ * Running a context: start, stop, restart, and switches of sets.
  *
  *	            start           notification, buffer full
  *	  stopped ---------> runs --------------------------> masked
@@ -8,26 +8,26 @@
  *	     +----------------+  +------------------------------+
  *	            stop                     restart
  *
- * A loaded context has one group of perf events per set, of which at most one
- * is enabled, and a clock. All of what changes which one that is runs under the
- * lock of the perf context they are in, on the CPU where the target runs, or
- * anywhere while it does not run: see pfm_call() for the system calls, and
- * pfm_step_work() for what overflow handlers asked for.
+ * A loaded context has one group of perf events per set, of which at most one is
+ * enabled, and a clock. The enabled group is changed under the lock of their
+ * perf context, on the CPU where the target runs, or on any CPU while it does
+ * not run: by pfm_call() for system calls, and by pfm_step_work() for overflow
+ * handlers.
  *
  * The clock runs with the target as long as the context is started and not
- * masked. What it counts between two switches is the time of the set that was
- * active, so the times of the sets add up to the clock, and its timer, which
- * stops and goes on with the target, is the timeout of the active set.
+ * masked. Its count between two switches is the time of the active set, so the
+ * times of the sets add up to the clock. Its timer, which stops and continues
+ * with the target, is the timeout of the active set.
  *
- * Nothing is woken under the lock, because the scheduler takes it below its own:
- * pfm_context::post says what is to be done once it is dropped.
+ * No task is woken under the lock, because the scheduler takes it inside of its
+ * own locks: pfm_context::post records the work to do once it is dropped.
  */
 #include <linux/sched/clock.h>
 #include <linux/slab.h>
 
 #include "internal.h"
 
-static void pfm_account_as(struct pfm_context *ctx, bool placed)
+static void pfm_account_time_as(struct pfm_context *ctx, bool placed)
 {
 	struct perf_event *clock = ctx->clock;
 	struct pfm_set *set = ctx->active;
@@ -39,34 +39,34 @@ static void pfm_account_as(struct pfm_context *ctx, bool placed)
 
 	ctx->entered += delta;
 	set->duration += delta;
-	/* Perf counts no time of a group that found no place. */
+	/* Perf counts no enabled time of a group that did not fit on the PMU. */
 	if (!placed)
 		set->enabled += delta;
 }
 
-static bool pfm_placed(const struct pfm_set *set)
+static bool pfm_set_placed(const struct pfm_set *set)
 {
 	return !set->leader || set->leader->state != PERF_EVENT_STATE_ERROR;
 }
 
 /**
- * pfm_account() - Bring the time of the active set up to now
+ * pfm_account_time() - Update the time of the active set
  * @ctx:	The context
  *
  * Context: As pfm_step(), or pfm_context::mutex held and the target gone.
  */
-void pfm_account(struct pfm_context *ctx)
+void pfm_account_time(struct pfm_context *ctx)
 {
 	lockdep_assert(lockdep_is_held(&ctx->clock->ctx->lock) ||
 		       lockdep_is_held(&ctx->mutex));
-	pfm_account_as(ctx, pfm_placed(ctx->active));
+	pfm_account_time_as(ctx, pfm_set_placed(ctx->active));
 }
 
 /**
- * pfm_run_set() - Let the counters of one set stop and those of another run
+ * pfm_run_set() - Stop the counters of one set and start those of another
  * @ctx:	The context
- * @from:	The set that stops or NULL
- * @to:		The set that runs or NULL
+ * @from:	Set to stop or NULL
+ * @to:		Set to run or NULL
  *
  * Context: As pfm_step().
  */
@@ -75,7 +75,7 @@ void pfm_run_set(struct pfm_context *ctx, struct pfm_set *from, struct pfm_set *
 	struct perf_event *stop = from ? from->leader : NULL;
 	struct perf_event *run = to ? to->leader : NULL;
 
-	pfm_assert_step(ctx);
+	pfm_assert_step_context(ctx);
 	if (stop || run)
 		perf_group_switch(stop, run);
 }
@@ -88,11 +88,11 @@ static void pfm_run(struct pfm_context *ctx)
 
 static void pfm_pause(struct pfm_context *ctx)
 {
-	bool placed = pfm_placed(ctx->active);
+	bool placed = pfm_set_placed(ctx->active);
 
 	pfm_run_set(ctx, ctx->active, NULL);
 	perf_group_switch(ctx->clock, NULL);
-	pfm_account_as(ctx, placed);
+	pfm_account_time_as(ctx, placed);
 }
 
 static void pfm_activate(struct pfm_context *ctx, struct pfm_set *set, u64 timeout)
@@ -112,20 +112,23 @@ static void pfm_switch(struct pfm_context *ctx, struct pfm_set *to, bool restart
 	bool throttled = pfm_set_throttled(from);
 	u64 begin = local_clock();
 
-	pfm_account(ctx);
+	pfm_account_time(ctx);
 	if (from != to) {
 		pfm_reset_pending(to, restart);
 		pfm_run_set(ctx, from, to);
 		pfm_reset_pending(from, restart);
 	} else {
-		/* What a handler stopped runs again in this way only. */
+		/*
+		 * Stop the whole set as well: counters that a handler stopped start
+		 * only this way.
+		 */
 		pfm_run_set(ctx, from, NULL);
 		pfm_reset_pending(to, restart);
 		pfm_run_set(ctx, NULL, to);
 	}
 	if (throttled)
 		pfm_set_throttle(to);
-	pfm_activate(ctx, to, pfm_apart(ctx, to->timeout, local_clock() - begin));
+	pfm_activate(ctx, to, pfm_limit_switches(ctx, to->timeout, local_clock() - begin));
 }
 
 static void pfm_notify(struct pfm_context *ctx)
@@ -165,28 +168,28 @@ static void pfm_step_masked(struct pfm_context *ctx, unsigned long pend)
 }
 
 /**
- * pfm_step() - Do what overflow handlers have left to do
+ * pfm_step() - Do the work that overflow handlers have deferred
  * @ctx:	The context, loaded
  *
  * Context: Interrupts off, perf_event_context::lock of the context's events
- *          held, on the CPU where their target runs if it does. What
- *          perf_event_function_call() gives to what it calls.
+ *          held, on the CPU where their target runs if it does, as in a
+ *          function called by perf_event_function_call().
  */
 void pfm_step(struct pfm_context *ctx)
 {
 	unsigned long pend;
 
-	pfm_assert_step(ctx);
+	pfm_assert_step_context(ctx);
 	if (likely(!READ_ONCE(ctx->pend)))
 		return;
 
 	ctx->busy++;
-	/* Handlers that come now leave what they have in pfm_context::pend. */
+	/* Handlers that interrupt this defer their work by pfm_context::pend. */
 	barrier();
 	if (test_and_clear_bit(PFM_PEND_LATE, &ctx->pend))
 		pfm_overflow_late(ctx);
 	pend = xchg(&ctx->pend, 0);
-	/* Came just now, and has queued the irq_work again */
+	/* A handler that came after pfm_overflow_late() has queued the irq_work again. */
 	if (pend & BIT(PFM_PEND_LATE))
 		set_bit(PFM_PEND_LATE, &ctx->pend);
 
@@ -202,7 +205,7 @@ void pfm_step(struct pfm_context *ctx)
 	ctx->busy--;
 }
 
-static void pfm_post(struct pfm_context *ctx)
+static void pfm_run_posted(struct pfm_context *ctx)
 {
 	if (test_and_clear_bit(PFM_POST_WAKE, &ctx->post))
 		irq_work_queue(&ctx->wake_work);
@@ -223,7 +226,7 @@ static void pfm_step_event(struct perf_event *event, struct perf_cpu_context *cp
 }
 
 /**
- * pfm_step_work() - Run pfm_step() where the target is
+ * pfm_step_work() - Run pfm_step() on the CPU of the target
  * @work:	pfm_context::step_work
  *
  * Context: Interrupt.
@@ -233,12 +236,12 @@ void pfm_step_work(struct irq_work *work)
 	struct pfm_context *ctx = container_of(work, struct pfm_context, step_work);
 	int cpu;
 
-	/* Pairs with irq_work_sync() of whoever unloads. */
+	/* Pairs with irq_work_sync() in pfm_stop_for_unload(). */
 	if (READ_ONCE(ctx->state) == PFM_UNLOADED)
 		return;
 	if (perf_event_call_inatomic(ctx->clock, pfm_step_event, ctx, &cpu) == -EAGAIN)
 		irq_work_queue_on(work, cpu);
-	pfm_post(ctx);
+	pfm_run_posted(ctx);
 }
 
 struct pfm_call {
@@ -248,12 +251,12 @@ struct pfm_call {
 	bool			called;
 };
 
-static void pfm_peek_event(struct perf_event *event, struct perf_cpu_context *cpuctx,
-			   struct perf_event_context *pctx, void *data)
+static void pfm_call_reader_event(struct perf_event *event, struct perf_cpu_context *cpuctx,
+				  struct perf_event_context *pctx, void *data)
 {
 	struct pfm_call *call = data;
 
-	/* Perf has taken the events of a CPU that went offline out of it. */
+	/* The CPU went offline, so perf has removed its events. */
 	if (call->ctx->dead)
 		return;
 	call->called = true;
@@ -270,9 +273,9 @@ static void pfm_call_event(struct perf_event *event, struct perf_cpu_context *cp
 		return;
 	pfm_step(ctx);
 	ctx->busy++;
-	/* Handlers that come now leave a note. */
+	/* Handlers that interrupt this defer their work. */
 	barrier();
-	pfm_peek_event(event, cpuctx, pctx, data);
+	pfm_call_reader_event(event, cpuctx, pctx, data);
 	barrier();
 	ctx->busy--;
 }
@@ -286,7 +289,7 @@ static int pfm_call_as(struct pfm_context *ctx, pfm_func func, void *data, event
 
 	lockdep_assert_held(&ctx->mutex);
 
-	/* No IPI for oneself, nor for a target that does not run */
+	/* Avoid an IPI to this CPU, or for a target that does not run. */
 	local_irq_save(flags);
 	ret = perf_event_call_inatomic(ctx->clock, how, &call, &cpu);
 	local_irq_restore(flags);
@@ -295,20 +298,20 @@ static int pfm_call_as(struct pfm_context *ctx, pfm_func func, void *data, event
 		perf_event_function_call(ctx->clock, how, &call);
 		perf_event_ctx_unlock(ctx->clock, pctx);
 	}
-	pfm_post(ctx);
+	pfm_run_posted(ctx);
 	return call.called ? 0 : -ESRCH;
 }
 
 /**
- * pfm_call() - Run a function that changes a context where pfm_step() may run
+ * pfm_call() - Run a function that changes a context, on the CPU of its target
  * @ctx:	The context, loaded
- * @func:	The function. What handlers have left to do is done before it, and
- *		pfm_context::busy is set while it runs.
- * @data:	For it
+ * @func:	The function. Work that handlers have deferred is done before it,
+ *		and pfm_context::busy is set while it runs.
+ * @data:	Argument of @func
  *
  * Context: pfm_context::mutex held. Sleeps.
- * Return: 0, or -ESRCH if the target is gone: nothing was called, and nothing
- *         else but the holder of the mutex touches the context's events.
+ * Return: 0, or -ESRCH if the target is gone: @func was not called, and only the
+ *         holder of the mutex uses the context's events.
  */
 int pfm_call(struct pfm_context *ctx, pfm_func func, void *data)
 {
@@ -316,22 +319,22 @@ int pfm_call(struct pfm_context *ctx, pfm_func func, void *data)
 }
 
 /**
- * pfm_peek() - Run a function that handlers may interrupt where pfm_step() may run
+ * pfm_call_reader() - Run a function that reads a context, on the CPU of its target
  * @ctx:	The context, loaded
  * @func:	The function
- * @data:	For it
+ * @data:	Argument of @func
  *
- * For what only reads: an overflow that interrupts the function is dealt with at once,
- * begins its new period in time and keeps its instruction pointer. What waits for
- * pfm_step() changes no value that the caller could not have seen before, so reading
- * is cheap.
+ * Unlike in pfm_call(), an overflow that interrupts the function is handled at once,
+ * so that its new period begins in time and its instruction pointer is known. Work
+ * that waits for pfm_step() is not done before: the caller could have read the same
+ * values a moment earlier, and reading stays cheap.
  *
  * Context: As pfm_call().
  * Return: As pfm_call().
  */
-int pfm_peek(struct pfm_context *ctx, pfm_func func, void *data)
+int pfm_call_reader(struct pfm_context *ctx, pfm_func func, void *data)
 {
-	return pfm_call_as(ctx, func, data, pfm_peek_event);
+	return pfm_call_as(ctx, func, data, pfm_call_reader_event);
 }
 
 struct pfm_run {
@@ -346,9 +349,9 @@ static void pfm_start_loaded(struct pfm_context *ctx, struct pfm_set *set)
 			pfm_switch(ctx, set, true);
 			return;
 		}
-		if (!pfm_placed(set)) {
-			/* There may be counters for it by now. */
-			pfm_account(ctx);
+		if (!pfm_set_placed(set)) {
+			/* Counters may have become free for the set. */
+			pfm_account_time(ctx);
 			pfm_run_set(ctx, NULL, set);
 		}
 		pfm_clock_arm(ctx, set->timeout);
@@ -371,7 +374,7 @@ static void pfm_start_here(struct pfm_context *ctx, void *data)
 
 	run->ret = 0;
 	if (ctx->state == PFM_MASKED) {
-		/* Goes on with the restart, and with this set whichever was due */
+		/* The restart continues with this set and cancels a deferred switch. */
 		if (run->set)
 			ctx->deferred = false;
 		if (set != ctx->active)
@@ -381,7 +384,7 @@ static void pfm_start_here(struct pfm_context *ctx, void *data)
 	}
 
 	pfm_start_loaded(ctx, set);
-	if (!pfm_placed(set)) {
+	if (!pfm_set_placed(set)) {
 		pfm_pause(ctx);
 		ctx->started = false;
 		run->ret = -EBUSY;
@@ -423,12 +426,12 @@ int pfm_stop(struct pfm_context *ctx)
 }
 
 /**
- * pfm_stop_dead() - Stop monitoring on a CPU that goes offline
+ * pfm_stop_offline() - Stop monitoring on a CPU that goes offline
  * @ctx:	The context, loaded on this CPU
  *
  * Context: Interrupts off.
  */
-void pfm_stop_dead(struct pfm_context *ctx)
+void pfm_stop_offline(struct pfm_context *ctx)
 {
 	struct pfm_call call = { .ctx = ctx, .func = pfm_stop_here };
 	int cpu;
@@ -436,25 +439,25 @@ void pfm_stop_dead(struct pfm_context *ctx)
 	perf_event_call_inatomic(ctx->clock, pfm_call_event, &call, &cpu);
 }
 
-static void pfm_halt_here(struct pfm_context *ctx, void *data)
+static void pfm_stop_for_unload_here(struct pfm_context *ctx, void *data)
 {
 	pfm_stop_here(ctx, data);
 	WRITE_ONCE(ctx->state, PFM_UNLOADED);
 }
 
 /**
- * pfm_halt() - Stop monitoring for good
- * @ctx:	The context, loaded; no longer so when this returns
+ * pfm_stop_for_unload() - Stop monitoring to unload a context
+ * @ctx:	The context, loaded; unloaded when this returns
  *
- * Overflow handlers and pfm_step() leave the context alone after this.
+ * Overflow handlers and pfm_step() do not use the context after this.
  *
  * Context: As pfm_call(). The target may be gone.
  */
-void pfm_halt(struct pfm_context *ctx)
+void pfm_stop_for_unload(struct pfm_context *ctx)
 {
-	if (pfm_call(ctx, pfm_halt_here, NULL)) {
+	if (pfm_call(ctx, pfm_stop_for_unload_here, NULL)) {
 		if (ctx->started && ctx->state == PFM_LOADED)
-			pfm_account(ctx);
+			pfm_account_time(ctx);
 		ctx->started = false;
 		WRITE_ONCE(ctx->state, PFM_UNLOADED);
 	}
@@ -467,7 +470,7 @@ void pfm_halt(struct pfm_context *ctx)
 static void pfm_unmask(struct pfm_context *ctx)
 {
 	WRITE_ONCE(ctx->state, PFM_LOADED);
-	/* It may have been left since. */
+	/* The set of the overflow may not be the active one any more. */
 	pfm_reset_pending(ctx->ovfl_set, true);
 	pfm_reset_pending(ctx->active, true);
 	if (ctx->deferred) {
@@ -496,7 +499,7 @@ static void pfm_restart_here(struct pfm_context *ctx, void *data)
 }
 
 /**
- * pfm_restart() - End what a notification began
+ * pfm_restart() - Unmask a context and empty its sampling buffer
  * @ctx:	The context, loaded
  *
  * Context: As pfm_call().

@@ -3,9 +3,9 @@
  * Event sets of a context: an ordered list, which changes only while the context
  * is not loaded.
  *
- * Set 0 always exists. Sets follow each other in the order of their names, the
- * first one follows the last. PFM_SETFL_EXPL_NEXT names another successor; that
- * it exists is checked when the context is loaded.
+ * Set 0 always exists. Sets follow each other in the order of their numbers, and
+ * the first one follows the last. PFM_SETFL_EXPL_NEXT names another successor,
+ * which must exist when the context is loaded.
  */
 #include <linux/slab.h>
 
@@ -14,7 +14,7 @@
 /**
  * pfm_set_find() - Find an event set
  * @ctx:	The context
- * @id:		Name of the set
+ * @id:		Number of the set
  *
  * Context: pfm_context::mutex held, or the context is not yet known to others.
  * Return: The set or NULL.
@@ -30,7 +30,7 @@ struct pfm_set *pfm_set_find(struct pfm_context *ctx, u16 id)
 	return NULL;
 }
 
-/* A field that is not used must be zero. Perfmon 2.8 does not look at it. */
+/* A field that is not used must be zero, but perfmon 2.8 ignores it. */
 static int pfm_setdesc_check(const struct pfm_context *ctx, const struct pfarg_setdesc *desc)
 {
 	const u32 switches = PFM_SETFL_OVFL_SWITCH | PFM_SETFL_TIME_SWITCH;
@@ -88,11 +88,11 @@ static struct pfm_set *pfm_set_alloc(struct pfm_context *ctx, u16 id)
 }
 
 /**
- * pfm_set_create() - Create an event set or describe an existing one anew
+ * pfm_set_create() - Create an event set or change an existing one
  * @ctx:	The context, not loaded
- * @desc:	What it shall be. The timeout is written back as it will be used.
+ * @desc:	Description of the set, receives the timeout as it will be used
  *
- * The run count and the time of an existing set begin again, its registers stay.
+ * The run count and the time of an existing set are reset, its registers stay.
  *
  * Context: As pfm_set_find(). Sleeps.
  * Return: 0, -EINVAL, -ENOSPC, -ENOMEM.
@@ -142,8 +142,8 @@ static void pfm_set_free_rcu(struct rcu_head *rcu)
  * pfm_set_free() - Free an event set and its registers
  * @set:	The set, which has no events and is on no list
  *
- * Context: As pfm_mem_uncharge(). A handler that was interrupted before the events
- *          went away may still look at the set.
+ * Context: As pfm_mem_uncharge(). The memory is freed after a grace period,
+ *          because a handler may still use the set.
  */
 void pfm_set_free(struct pfm_set *set)
 {
@@ -159,10 +159,10 @@ void pfm_set_free(struct pfm_set *set)
  * pfm_sets_create() - Create event sets
  * @ctx:	The context, not loaded
  * @vec:	Array of struct pfarg_setdesc, as for pfm_set_create()
- * @n:		How many
+ * @n:		Number of elements
  *
  * Context: pfm_context::mutex held. Sleeps.
- * Return: As pfm_set_create(); those before the bad one are created.
+ * Return: As pfm_set_create(); sets before the invalid one are created.
  */
 int pfm_sets_create(struct pfm_context *ctx, void *vec, int n)
 {
@@ -199,10 +199,10 @@ static int pfm_set_delete(struct pfm_context *ctx, const struct pfarg_setdesc *d
  * pfm_sets_delete() - Delete event sets
  * @ctx:	The context, not loaded
  * @vec:	Array of struct pfarg_setdesc that names the sets
- * @n:		How many
+ * @n:		Number of elements
  *
  * Context: pfm_context::mutex held.
- * Return: 0, or -EINVAL for set 0 and for a set that does not exist; those before
+ * Return: 0, or -EINVAL for set 0 and for a set that does not exist; sets before
  *         it are deleted.
  */
 int pfm_sets_delete(struct pfm_context *ctx, void *vec, int n)
@@ -217,7 +217,7 @@ int pfm_sets_delete(struct pfm_context *ctx, void *vec, int n)
 }
 
 /**
- * pfm_sets_resolve() - Find out which set follows which
+ * pfm_sets_resolve() - Set the successor of each set
  * @ctx:	The context, about to be loaded
  *
  * Context: pfm_context::mutex held.
@@ -263,7 +263,7 @@ static u64 pfm_timeout_left(const struct pfm_set *set)
 	return clamp_t(s64, left, 0, set->timeout);
 }
 
-/* The leader's times, as of now */
+/* Add the present times of the leader. */
 static void pfm_set_times(const struct pfm_set *set, struct pfarg_setinfo *info)
 {
 	struct perf_event *leader = set->leader;
@@ -306,7 +306,7 @@ static void pfm_set_info(const struct pfm_set *set, struct pfarg_setinfo *info)
 		    ctx->compat ? set->last_ovfl : set->povfl, PFM_MAX_REGS);
 }
 
-/* The same for all sets */
+/* These fields are the same for all sets. */
 static void pfm_info_avail(const struct pfm_context *ctx, struct pfarg_setinfo *info, int n)
 {
 	DECLARE_BITMAP(pmcs, PFM_MAX_REGS) = { };
@@ -344,17 +344,18 @@ static void pfm_getinfo(struct pfm_context *ctx, void *data)
 static void pfm_getinfo_here(struct pfm_context *ctx, void *data)
 {
 	pfm_step(ctx);
-	pfm_account(ctx);
+	pfm_account_time(ctx);
 	pfm_getinfo(ctx, data);
 }
 
 /**
- * pfm_sets_getinfo() - Tell what event sets have done
+ * pfm_sets_getinfo() - Get the state and the times of event sets
  * @ctx:	The context
- * @vec:	Array of struct pfarg_setinfo that names the sets, and receives
- * @n:		How many
+ * @vec:	Array of struct pfarg_setinfo that names the sets, receives the
+ *		rest
+ * @n:		Number of elements
  *
- * Those of a loaded context are all of the same moment.
+ * For a loaded context, all values are taken at the same time.
  *
  * Context: pfm_context::mutex held. Sleeps.
  * Return: 0, or -EINVAL if one of the sets does not exist.
@@ -371,7 +372,7 @@ int pfm_sets_getinfo(struct pfm_context *ctx, void *vec, int n)
 			return -EINVAL;
 	}
 	if (pfm_state(ctx) == PFM_UNLOADED ||
-	    pfm_peek(ctx, pfm_getinfo_here, &get) == -ESRCH)
+	    pfm_call_reader(ctx, pfm_getinfo_here, &get) == -ESRCH)
 		pfm_getinfo(ctx, &get);
 	pfm_info_avail(ctx, info, n);
 	return 0;

@@ -3,11 +3,10 @@
  * The sampling format "default": samples one after the other in a buffer that
  * the tool maps read-only.
  *
- * What the kernel needs to write the next sample is not in the mapped pages. A
- * sample is written by whoever has pfm_context::busy, so by one at a time. The
- * buffer is full when the largest sample would not fit any more; the one that
- * made it so is in it. Then monitoring is masked until pfm_restart(2) empties
- * the buffer.
+ * The state that the kernel needs to write the next sample is not in the mapped
+ * pages. A sample is written with pfm_context::busy set, so one at a time. The
+ * buffer is full when the largest sample would not fit any more. Then
+ * monitoring is masked until pfm_restart(2) empties the buffer.
  */
 #include <linux/mm.h>
 #include <linux/sched/clock.h>
@@ -23,45 +22,45 @@ static u64 pfm_entry_size(unsigned int nr_values)
 
 /**
  * struct pfm_smpl - a buffer
- * @node:	in the list of all buffers
- * @user:	user who pays for it, referenced by the context
- * @buf:	what is mapped, begins with the header
- * @size:	bytes of it that are used
- * @pages:	pages of it
- * @largest:	bytes of the largest sample that the registers ask for
- * @offs:	where the next sample goes
- * @count:	samples
- * @full:	how often it was full
  */
 struct pfm_smpl {
+	/** @node: entry of the list of all buffers */
 	struct list_head	node;
+	/** @user: user that is charged, referenced by the context */
 	struct user_struct	*user;
+	/** @buf: mapped memory, begins with the header */
 	void			*buf;
+	/** @size: size in bytes */
 	u64			size;
+	/** @pages: size in pages */
 	unsigned long		pages;
+	/** @largest: size in bytes of the largest sample that the registers request */
 	u64			largest;
+	/** @offs: offset of the next sample */
 	u64			offs;
+	/** @count: number of samples */
 	u64			count;
+	/** @full: number of times that the buffer was full */
 	u64			full;
 };
 
-/* Protects the list of all buffers and the sum of their pages, which sysfs shows */
+/* Protects the list of all buffers and the sum of their pages, which sysfs shows. */
 static DEFINE_MUTEX(pfm_smpl_lock);
 static LIST_HEAD(pfm_smpl_list);
 static unsigned long pfm_smpl_total;
 
 /**
- * pfm_smpl_pages() - Pages that all buffers have
+ * pfm_smpl_pages() - Get the number of pages of all buffers
  *
  * Context: Any.
- * Return: How many.
+ * Return: The number.
  */
 u64 pfm_smpl_pages(void)
 {
 	return READ_ONCE(pfm_smpl_total);
 }
 
-/* Each user has a separate limit, so that one cannot take the memory that others need. */
+/* The limit is per user, so that one user cannot exhaust the memory of others. */
 static int pfm_smpl_charge(struct pfm_smpl *smpl, struct pfm_charge *charge)
 {
 	unsigned long max = READ_ONCE(pfm_smpl_mem_max) >> PAGE_SHIFT;
@@ -97,14 +96,14 @@ static void pfm_smpl_header(struct pfm_smpl *smpl)
 	WRITE_ONCE(hdr->hdr_cur_offs, smpl->offs);
 	WRITE_ONCE(hdr->hdr_overflows, smpl->full);
 	WRITE_ONCE(hdr->hdr_min_buf_space, READ_ONCE(smpl->largest));
-	/* The samples it counts are there: pairs with the reader's barrier. */
+	/* Write the samples before their number: pairs with the reader's barrier. */
 	smp_store_release(&hdr->hdr_count, smpl->count);
 }
 
 /**
- * pfm_smpl_create() - Give a context a buffer
+ * pfm_smpl_create() - Create the sampling buffer of a context
  * @ctx:	The context, not yet known to others
- * @arg:	What the caller wants
+ * @arg:	Argument of pfm_create_context(2)
  *
  * Context: Process context.
  * Return: 0, -EINVAL, -ENOMEM.
@@ -156,11 +155,11 @@ err_free:
 }
 
 /**
- * pfm_smpl_reserve() - Let a buffer have room for samples of a size
+ * pfm_smpl_reserve() - Reserve room for samples of a given size
  * @ctx:	The context. It need not have a buffer.
- * @nr_values:	Values that a sample will have
+ * @nr_values:	Number of values of a sample
  *
- * Context: pfm_context::mutex held. Samples of this size come later.
+ * Context: pfm_context::mutex held, before a register requests such samples.
  * Return: 0, or -EINVAL if the buffer is too small.
  */
 int pfm_smpl_reserve(struct pfm_context *ctx, unsigned int nr_values)
@@ -175,7 +174,7 @@ int pfm_smpl_reserve(struct pfm_context *ctx, unsigned int nr_values)
 	hdr = smpl->buf;
 	if (smpl->size < sizeof(*hdr) + size)
 		return -EINVAL;
-	/* A handler that does not see it yet has no sample of this size either. */
+	/* A handler writes samples of this size only after the register was changed. */
 	WRITE_ONCE(smpl->largest, size);
 	WRITE_ONCE(hdr->hdr_min_buf_space, size);
 	return 0;
@@ -202,7 +201,7 @@ void pfm_smpl_free(struct pfm_context *ctx)
  * pfm_smpl_add() - Write a sample
  * @ctx:	The context
  * @reg:	Register that overflowed
- * @where:	Where it did
+ * @where:	Place of the overflow
  *
  * Context: Any, NMI as well, with pfm_context::busy set.
  * Return: Whether the buffer is full now.
@@ -217,7 +216,7 @@ bool pfm_smpl_add(struct pfm_context *ctx, const struct pfm_reg *reg,
 	unsigned int num;
 	u64 *values;
 
-	/* Nothing is sampled while it is full, but for the one that is late. */
+	/* Monitoring is masked while the buffer is full, but a late overflow may come. */
 	if (smpl->size - smpl->offs < largest) {
 		set->lost++;
 		return true;
@@ -252,7 +251,7 @@ bool pfm_smpl_add(struct pfm_context *ctx, const struct pfm_reg *reg,
  * pfm_smpl_restart() - Empty a buffer
  * @smpl:	The buffer
  *
- * Context: As pfm_smpl_add(), or nobody samples.
+ * Context: As pfm_smpl_add(), or monitoring is stopped.
  */
 void pfm_smpl_restart(struct pfm_smpl *smpl)
 {
@@ -264,10 +263,10 @@ void pfm_smpl_restart(struct pfm_smpl *smpl)
 /**
  * pfm_smpl_mmap() - Map a buffer
  * @smpl:	The buffer
- * @vma:	Where
+ * @vma:	Mapping
  *
  * Context: mmap(2).
- * Return: 0, -EPERM if it shall be written, -EINVAL if it is larger.
+ * Return: 0, -EPERM for a writable mapping, -EINVAL if it exceeds the buffer.
  */
 int pfm_smpl_mmap(struct pfm_smpl *smpl, struct vm_area_struct *vma)
 {

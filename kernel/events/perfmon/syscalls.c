@@ -2,10 +2,9 @@
 /*
  * The twelve system calls.
  *
- * What is wrong is told in this order, whatever else is wrong: the count, the
- * descriptor, the size of the vector, its memory, the state of the context, its
- * elements. A vector that is written is copied back if an element is flagged, and not
- * otherwise, so that it may be constant.
+ * Arguments are checked in a fixed order: the count, the descriptor, the size of the
+ * vector, its memory, the state of the context, its elements. An input vector is only
+ * copied back if an element is flagged, so that it may be constant otherwise.
  *
  * Arguments are pointers and ints, and structures have one layout, so 32-bit
  * programs need no wrappers.
@@ -19,7 +18,7 @@
 
 #include "internal.h"
 
-/* Vectors up to this live on the stack: what is done often is to be cheap. */
+/* Short vectors are on the stack, because frequent calls have to be cheap. */
 #define PFM_STACK_REGS	8
 
 #define PFM_CALL_FLAGS	(PFM_FL_NOTIFY_BLOCK | PFM_FL_SYSTEM_WIDE | \
@@ -36,7 +35,7 @@ DEFINE_CLASS(pfm_fd, struct fd, fdput(_T),
 		f;
 	     }), int fd)
 
-/* The locked context, or NULL if the caller was killed while it waited */
+/* Lock the context. Return NULL if the caller was killed while waiting. */
 static struct pfm_context *pfm_lock_or_null(struct pfm_context *ctx)
 {
 	return pfm_lock(ctx) ? NULL : ctx;
@@ -73,8 +72,8 @@ static int pfm_get_format(const char __user *fmt, const void __user *uarg, size_
 	return copy_from_user(arg, uarg, sizeof(*arg)) ? -EFAULT : 0;
 }
 
-static int pfm_install(struct pfm_context *ctx, struct pfarg_ctx *req,
-		       struct pfarg_ctx __user *ureq)
+static int pfm_ctx_install_fd(struct pfm_context *ctx, struct pfarg_ctx *req,
+			      struct pfarg_ctx __user *ureq)
 {
 	struct file *file;
 	int fd;
@@ -89,7 +88,7 @@ static int pfm_install(struct pfm_context *ctx, struct pfarg_ctx *req,
 		return PTR_ERR(file);
 	}
 
-	/* Nobody has seen the descriptor yet, so this can still fail. */
+	/* The descriptor is not installed yet, so this can still fail. */
 	req->ctx_fd = fd;
 	if (copy_to_user(ureq, req, sizeof(*req))) {
 		put_unused_fd(fd);
@@ -129,13 +128,13 @@ SYSCALL_DEFINE4(pfm_create_context, struct pfarg_ctx __user *, ureq,
 	if (!ret && fmt)
 		ret = pfm_smpl_create(ctx, &arg);
 	if (!ret)
-		ret = pfm_install(ctx, &req, ureq);
+		ret = pfm_ctx_install_fd(ctx, &req, ureq);
 	if (ret < 0)
 		pfm_ctx_put(ctx);
 	return ret;
 }
 
-/* Can the caller rely on the target standing still? */
+/* Tell whether the caller traces the target and has stopped it. */
 static bool pfm_target_traced(struct task_struct *task)
 {
 	bool ret;
@@ -164,22 +163,22 @@ static int pfm_check_unloaded(struct pfm_context *ctx)
 }
 
 /**
- * struct pfm_vec - what a call that takes a vector does
- * @size:	of an element
- * @unloaded:	the context must be unloaded
- * @any_state:	the target need not stand still
- * @opens:	events may be opened
- * @returns:	elements tell the caller more than what is wrong
- * @may:	whether the caller may
- * @func:	the call, with the vector in the memory of the kernel
+ * struct pfm_vec - description of a call that takes a vector
  */
 struct pfm_vec {
+	/** @size: size of an element */
 	size_t		size;
+	/** @unloaded: the call needs an unloaded context */
 	bool		unloaded;
+	/** @any_state: the call works on a running target */
 	bool		any_state;
+	/** @opens: the call may open events */
 	bool		opens;
-	bool		returns;
+	/** @answers: elements tell the caller more than what is wrong */
+	bool		answers;
+	/** @may: permission check */
 	int		(*may)(const struct pfm_context *ctx);
+	/** @func: implementation, with the vector in kernel memory */
 	int		(*func)(struct pfm_context *ctx, void *vec, int n);
 };
 
@@ -199,7 +198,7 @@ static const struct pfm_vec pfm_call_write_pmds = {
 
 static const struct pfm_vec pfm_call_create_evtsets = {
 	.size		= sizeof(struct pfarg_setdesc),
-	.returns	= true,
+	.answers	= true,
 	.unloaded	= true,
 	.may		= pfm_may_write,
 	.func		= pfm_sets_create,
@@ -207,7 +206,7 @@ static const struct pfm_vec pfm_call_create_evtsets = {
 
 static const struct pfm_vec pfm_call_getinfo_evtsets = {
 	.size		= sizeof(struct pfarg_setinfo),
-	.returns	= true,
+	.answers	= true,
 	.any_state	= true,
 	.may		= pfm_may_read,
 	.func		= pfm_sets_getinfo,
@@ -241,7 +240,7 @@ static int pfm_vec_call(struct pfm_context *ctx, const struct pfm_vec *call,
 	return ret;
 }
 
-/* Both kinds of registers have their flags in the same place. */
+/* Both kinds of registers have their flags at the same offset. */
 static_assert(offsetof(struct pfarg_pmc, reg_flags) == offsetof(struct pfarg_pmd, reg_flags));
 
 static bool pfm_vec_flagged(const void *vec, int n, const struct pfm_vec *call)
@@ -255,9 +254,9 @@ static bool pfm_vec_flagged(const void *vec, int n, const struct pfm_vec *call)
 	return flags & PFM_REGFL_RETFL_MASK;
 }
 
-static int pfm_vec(int fd, void __user *uvec, int n, const struct pfm_vec *call)
+static int pfm_vec_syscall(int fd, void __user *uvec, int n, const struct pfm_vec *call)
 {
-	/* Zeroing it would cost more than the rest of a short call. */
+	/* Do not zero it: that would cost more than the rest of a short call. */
 	struct pfarg_pmd stack[PFM_STACK_REGS] __uninitialized;
 	void *vec = stack;
 	size_t size;
@@ -282,7 +281,7 @@ static int pfm_vec(int fd, void __user *uvec, int n, const struct pfm_vec *call)
 
 	ret = -EFAULT;
 	if (!copy_from_user(vec, uvec, size)) {
-		back = call->returns || pfm_vec_flagged(vec, n, call);
+		back = call->answers || pfm_vec_flagged(vec, n, call);
 		ret = pfm_vec_call(pfm_ctx(f), call, vec, n);
 		back |= pfm_vec_flagged(vec, n, call);
 		if (back && copy_to_user(uvec, vec, size))
@@ -295,32 +294,32 @@ static int pfm_vec(int fd, void __user *uvec, int n, const struct pfm_vec *call)
 
 SYSCALL_DEFINE3(pfm_write_pmcs, int, fd, struct pfarg_pmc __user *, vec, int, n)
 {
-	return pfm_vec(fd, vec, n, &pfm_call_write_pmcs);
+	return pfm_vec_syscall(fd, vec, n, &pfm_call_write_pmcs);
 }
 
 SYSCALL_DEFINE3(pfm_write_pmds, int, fd, struct pfarg_pmd __user *, vec, int, n)
 {
-	return pfm_vec(fd, vec, n, &pfm_call_write_pmds);
+	return pfm_vec_syscall(fd, vec, n, &pfm_call_write_pmds);
 }
 
 SYSCALL_DEFINE3(pfm_create_evtsets, int, fd, struct pfarg_setdesc __user *, vec, int, n)
 {
-	return pfm_vec(fd, vec, n, &pfm_call_create_evtsets);
+	return pfm_vec_syscall(fd, vec, n, &pfm_call_create_evtsets);
 }
 
 SYSCALL_DEFINE3(pfm_getinfo_evtsets, int, fd, struct pfarg_setinfo __user *, vec, int, n)
 {
-	return pfm_vec(fd, vec, n, &pfm_call_getinfo_evtsets);
+	return pfm_vec_syscall(fd, vec, n, &pfm_call_getinfo_evtsets);
 }
 
 SYSCALL_DEFINE3(pfm_delete_evtsets, int, fd, struct pfarg_setdesc __user *, vec, int, n)
 {
-	return pfm_vec(fd, vec, n, &pfm_call_delete_evtsets);
+	return pfm_vec_syscall(fd, vec, n, &pfm_call_delete_evtsets);
 }
 
 /*
- * Reading is what is done most, and most of an element is of no use for it: only
- * what it needs is copied.
+ * Reads are the most frequent calls and use few fields of an element, so only these are
+ * copied.
  */
 static int pfm_vals_get(struct pfm_pmd_val *vals, const struct pfarg_pmd __user *uvec, int n)
 {
@@ -340,7 +339,7 @@ fault:
 	return -EFAULT;
 }
 
-/* Those before the one that is flagged have been read, and have all of their values. */
+/* Elements before the flagged one have been read and are complete. */
 static int pfm_vals_put(const struct pfm_pmd_val *vals, struct pfarg_pmd __user *uvec, int n)
 {
 	int i;
@@ -457,13 +456,13 @@ static int pfm_load_task(struct pfm_context *ctx, const struct pfarg_load *req)
 	if (!task)
 		return -ESRCH;
 
-	/* No lock of another user's process is taken, not even for a moment. */
+	/* Check permission before any lock of another user's process is taken. */
 	ret = pfm_may_open(ctx, task);
 	if (!ret)
 		ret = pfm_lock_opening(ctx, task, &creds);
 	if (ret)
 		goto put;
-	/* The credentials of the target may have changed before they were locked. */
+	/* Check again, because the target may have changed its credentials before the lock. */
 	ret = pfm_load_allowed(ctx, task);
 	if (!ret)
 		ret = pfm_load(ctx, task, -1, req->load_set);
@@ -531,7 +530,7 @@ SYSCALL_DEFINE2(pfm_start, int, fd, struct pfarg_start __user *, ureq)
 	return pfm_start(ctx, set);
 }
 
-/* What a call does that has no arguments. Return: 0 or an error */
+/* Implementation of a call without arguments. Returns 0 or an error. */
 typedef int (*pfm_control_func)(struct pfm_context *ctx);
 
 static int pfm_control(int fd, pfm_control_func func)

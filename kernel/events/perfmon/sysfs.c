@@ -3,9 +3,9 @@
  * /sys/kernel/pfm: limits, sessions, and the registers of the CPU's PMU. See
  * Documentation/ABI/testing/sysfs-kernel-pfm.
  *
- * Perfmon 2.8 had /sys/kernel/perfmon, and programs take a machine where that exists
- * for one of its own: PAPI would no longer use perf events. So it is a link that is
- * there with perfmon.compat=1 only.
+ * Perfmon 2.8 had /sys/kernel/perfmon, and programs that find it use perfmon: PAPI
+ * would no longer use perf events. So the name is a link that exists with
+ * perfmon.compat=1 only.
  */
 #include <linux/init.h>
 #include <linux/kobject.h>
@@ -16,10 +16,13 @@
 
 #include "internal.h"
 
-/* Below this perf's timers would not go. */
+/* Perf limits the period of its timers to this. */
 #define PFM_TIMEOUT_FLOOR	10000
 
-/* Work with interrupts off grows with it, so it does not grow with the page. */
+/*
+ * pfm_arg_mem_max bounds work that is done with interrupts off, so it must not depend
+ * on the page size.
+ */
 unsigned int pfm_arg_mem_max = SZ_4K;
 unsigned int pfm_sets_max = 64;
 unsigned int pfm_events_max = 256;
@@ -103,13 +106,13 @@ ATTRIBUTE_GROUPS(pfm);
 
 /**
  * struct pfm_reg_dir - directory of a register of the CPU's PMU
- * @kobj:	the directory
- * @num:	number
- * @control:	a control register, not a data register
  */
 struct pfm_reg_dir {
+	/** @kobj: kobject of the directory */
 	struct kobject	kobj;
+	/** @num: number of the register */
 	unsigned int	num;
+	/** @control: the register is a control register, not a data register */
 	bool		control;
 };
 
@@ -187,7 +190,7 @@ static ssize_t model_show(struct kobject *kobj, struct kobj_attribute *attr, cha
 
 static struct kobj_attribute model_attr = __ATTR_RO(model);
 
-/* The format has the version that its header tells. */
+/* The version of the format is the one in its header. */
 static ssize_t fmt_version_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%u.%u\n", PFM_DFL_SMPL_VERSION >> 16,
@@ -226,10 +229,10 @@ static struct kobject *pfm_kobj;
 
 /**
  * pfm_sysfs_link() - Show the directory under the name that perfmon 2.8 gave it
- * @on:		Show it, or no longer
+ * @on:		Create the link, or remove it
  *
  * Context: Process context, one at a time.
- * Return: 0 or an error. Without the directory there is nothing to show.
+ * Return: 0 or an error, 0 as well without the directory.
  */
 int pfm_sysfs_link(bool on)
 {
@@ -268,7 +271,7 @@ static int __init pfm_sysfs_init(void)
 	if (!ret)
 		return 0;
 err:
-	/* The calls work without it; what stands there already is right. */
+	/* The calls work without the directory, and the files created so far are valid. */
 	pr_warn("perfmon: sysfs is incomplete: %d\n", ret);
 	return ret;
 }

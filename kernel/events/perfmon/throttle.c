@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a context may take of a CPU. Perf bounds how many overflows an event may have
- * in a tick, and nothing else:
+ * Limits of the CPU time that a context may take. Perf limits the number of overflows
+ * of an event in a tick, which leaves these gaps:
  *
- *  - an event that perf has throttled is forgotten when its set is left, so the set
- *    that follows inherits the wait: pfm_set_throttle();
- *  - what overflows leave to pfm_step() takes longer than the overflows: with an eighth
- *    of a tick gone, perf throttles the set at its next overflow: pfm_charge_step();
- *  - the timer of a set never throttles: a timeout is made longer than the switches
- *    that it causes: pfm_apart().
+ *  - Perf forgets that an event was throttled when its set is switched, so the next set
+ *    inherits the wait: pfm_set_throttle().
+ *  - pfm_step() takes longer than the overflows that cause it: once it has taken an
+ *    eighth of a tick, perf throttles the set at its next overflow: pfm_charge_step().
+ *  - The timer of a set is never throttled: a timeout that is too short for the
+ *    switches that it causes is extended: pfm_limit_switches().
  *
- * A step that masks the context costs it nothing here. Nothing is sampled until the
- * tool restarts, so the tool sets the pace, and a target that waits for the tool must
- * not lose what follows.
+ * A step that masks the context is not charged. Nothing is sampled until the tool
+ * restarts, so the tool sets the pace, and a target that is blocked for the tool must
+ * not lose later overflows.
  */
 #include <linux/jiffies.h>
 #include <linux/math64.h>
@@ -30,7 +30,7 @@ static bool pfm_samples(const struct pfm_reg *reg)
 }
 
 /**
- * pfm_set_throttled() - Does a set wait for the next tick?
+ * pfm_set_throttled() - Tell whether a set waits for the next tick
  * @set:	The set
  *
  * Context: As pfm_step().
@@ -43,7 +43,7 @@ bool pfm_set_throttled(const struct pfm_set *set)
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
 		const struct pfm_reg *reg = pfm_reg_at(set, num);
 
-		/* This first: it is what most are not, and each switch asks. */
+		/* Check this first: it is rarely true, and each switch of sets runs this. */
 		if (reg->event && reg->event->hw.interrupts == PFM_THROTTLED && pfm_samples(reg))
 			return true;
 	}
@@ -59,13 +59,13 @@ static void pfm_event_throttle(struct perf_event *event)
 }
 
 /**
- * pfm_set_throttle() - Let a set wait for the next tick
+ * pfm_set_throttle() - Throttle a set until the next tick
  * @set:	The set, which runs
  *
- * Perf forgets that an event was throttled when it takes it off the PMU. So that
- * sets which take turns fast enough do not sample without a limit, the next one
- * waits for the tick that its predecessor would have waited for: all of its group,
- * as perf throttles groups, since the tick starts all of it.
+ * Perf forgets that an event was throttled when it is taken off the PMU, so sets
+ * that are switched fast enough could sample without a limit. To prevent that, the
+ * next set waits for the tick that its predecessor would have waited for. The
+ * whole group waits, because perf throttles groups and the tick starts all of it.
  *
  * Context: As pfm_step().
  */
@@ -83,19 +83,19 @@ void pfm_set_throttle(struct pfm_set *set)
 	perf_pmu_enable(pmu);
 }
 
-/* What pfm_step() may take of a tick, in ns */
+/* Time that pfm_step() may take in a tick, in ns */
 #define PFM_STEPS_NS	(TICK_NSEC / 8)
 
 /**
- * pfm_steps_too_long() - Whether the steps of a context leave a task too little
+ * pfm_steps_too_long() - Account for a step and tell whether steps take too long
  * @ctx:	The context
- * @tick:	The tick, in jiffies, in which a step ended
- * @step:	What this step took, in ns
+ * @tick:	Tick in jiffies in which the step ended
+ * @step:	Duration of the step in ns
  *
- * The longest step of a tick is not counted: it may have waited for a CPU that its
- * hypervisor had taken away. Steps that take about a tick each have none beside them
- * to be told by, so a quarter of the longest one is known a tick later, and all of
- * it, up to a tick, if no tick came between the two.
+ * The longest step of a tick is left out, because the hypervisor may have preempted
+ * the CPU during it. If each step takes about a tick, no other step is left to
+ * count. So a quarter of the longest step is carried to the next tick, and all of
+ * it, up to a tick, if the two ticks are adjacent.
  *
  * Context: Any. The caller has the context's steps to itself.
  * Return: True from %PFM_STEPS_NS in @tick on.
@@ -105,7 +105,7 @@ bool pfm_steps_too_long(struct pfm_context *ctx, unsigned long tick, u64 step)
 	unsigned long ticks = tick - ctx->steps_tick, own;
 
 	if (ticks) {
-		/* No other step could run in the ticks that this step took. */
+		/* No other step ran in the ticks that this step took. */
 		own = min_t(u64, div_u64(step, TICK_NSEC), ticks);
 		ctx->longest_ns = min_t(u64, ctx->longest_ns, TICK_NSEC) >>
 				  min(2 * (ticks - own), 63UL);
@@ -119,12 +119,12 @@ bool pfm_steps_too_long(struct pfm_context *ctx, unsigned long tick, u64 step)
 }
 
 /**
- * pfm_charge_step() - Let a context pay for a step
+ * pfm_charge_step() - Charge a step to a context
  * @ctx:	The context
  * @begin:	When the step began, by local_clock()
  *
- * With an eighth of a tick gone, the next overflow throttles its event. Interrupts
- * and handlers come on top.
+ * Once steps have taken an eighth of a tick, the next overflow throttles its
+ * event. The time of interrupts and handlers is not included.
  *
  * Context: As pfm_step(), after it.
  */
@@ -134,13 +134,13 @@ void pfm_charge_step(struct pfm_context *ctx, u64 begin)
 	struct pmu *pmu = set->leader ? set->leader->pmu_ctx->pmu : NULL;
 	unsigned int num;
 
-	pfm_assert_step(ctx);
+	pfm_assert_step_context(ctx);
 	if (ctx->state == PFM_MASKED)
 		return;
 	if (!pfm_steps_too_long(ctx, jiffies, local_clock() - begin) || !pmu)
 		return;
 
-	/* A handler must not throttle it in between. */
+	/* A handler must not throttle the event in between. */
 	perf_pmu_disable(pmu);
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
 		struct pfm_reg *reg = pfm_reg_at(set, num);
@@ -151,25 +151,25 @@ void pfm_charge_step(struct pfm_context *ctx, u64 begin)
 	perf_pmu_enable(pmu);
 }
 
-/* A set runs for at least so many times what switches of sets take. */
+/* Minimum time that a set runs, as a multiple of the time of a switch */
 #define PFM_SWITCHES_APART	4
 
 /**
- * pfm_apart() - Timeout of a set, far enough from the switch before it
+ * pfm_limit_switches() - Compute a timeout that bounds the share of switches
  * @ctx:	The context
- * @timeout:	Timeout that the set has, in ns, 0 for none
- * @took:	What the switch to it has taken, in ns
+ * @timeout:	Timeout of the set in ns, 0 for none
+ * @took:	Duration of the switch to the set in ns
  *
- * The timer of a set never throttles, and a switch takes the longer the more events
- * the two sets have. So that switches leave the CPU to the task, the timeout is made
- * longer if it is not %PFM_SWITCHES_APART times as long as this switch and the one
- * before. One long switch alone makes nothing longer: it may have waited for a CPU
- * that its hypervisor had taken away.
+ * The timer of a set is never throttled, and a switch takes longer with more events
+ * in the two sets. To leave the CPU to the task, the timeout is extended to
+ * %PFM_SWITCHES_APART times the shorter one of this switch and the previous one. A
+ * single long switch has no effect, because the hypervisor may have preempted the
+ * CPU during it.
  *
  * Context: Any. The caller has the context's steps to itself.
- * Return: The timeout to use, in ns, 0 for none.
+ * Return: The timeout to use in ns, 0 for none.
  */
-u64 pfm_apart(struct pfm_context *ctx, u64 timeout, u64 took)
+u64 pfm_limit_switches(struct pfm_context *ctx, u64 timeout, u64 took)
 {
 	u64 both = min(took, ctx->switch_ns);
 

@@ -651,7 +651,7 @@ static void large_chunks_follow_the_watermark(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, aux_alloc(aux, 8, 2 * PAGE_SIZE, RING_BUFFER_WRITABLE), 0);
 	pages = aux->rb->aux_pages;
 	for (i = 0; i < 8; i += 2) {
-		/* Single pages are right if there are no others. */
+		/* Single pages are correct if no pairs are free. */
 		pair = (void *)__get_free_pages(GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN, 1);
 		if (!pair)
 			kunit_skip(test, "no two pages in a row");
@@ -742,8 +742,9 @@ static void area_beyond_the_memory_is_refused(struct kunit *test)
 }
 
 /*
- * What is allowed ends with the first page, for the signal, and what is not never
- * gets there. As far as a machine with little memory is told, it has enough.
+ * An allowed area reaches the allocation and fails there, because a signal is pending;
+ * a rejected area fails before. totalram_pages_add() makes a small machine look large
+ * enough.
  */
 static void large_area_is_for_drivers_that_ask_for_it(struct kunit *test)
 {

@@ -5,10 +5,13 @@
 
 #include <kunit/test-bug.h>
 #include <kunit/test.h>
+#include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/hw_breakpoint.h>
 #include <linux/jiffies.h>
 #include <linux/jump_label.h>
+#include <linux/kthread.h>
+#include <linux/ktime.h>
 #include <linux/limits.h>
 #include <linux/perf_event.h>
 #include <linux/preempt.h>
@@ -56,7 +59,7 @@ static void depth_follows_the_triggers(struct kunit *test)
 	const struct next_row *row = test->param_value;
 
 	KUNIT_EXPECT_EQ(test, row->want,
-			perf_gate_next(row->depth, perf_gate_act(row->role, row->nest)));
+			perf_gate_next_depth(row->depth, perf_gate_make_act(row->role, row->nest)));
 }
 
 static u64 inside_count(const struct perf_gate_split *split, u64 total)
@@ -124,7 +127,7 @@ static void account_agrees_with_a_sum_of_windows(struct kunit *test)
 	KUNIT_EXPECT_EQ_MSG(test, i, 100000, "differs after step %d", i);
 }
 
-/* Two events that run on this CPU, the first of them starter of the second. */
+/* Two events that run on this CPU; the trigger is a starter of the target. */
 struct pair {
 	struct perf_event	*trigger;
 	struct perf_event	*target;
@@ -160,7 +163,7 @@ static struct perf_event *running_event(struct kunit *test, int cpu, u64 config)
 	return periodic_event(test, cpu, config, 0);
 }
 
-/* Gates stop and start such an event. */
+/* Open a sampling event, which gates stop and start. */
 static struct perf_event *sampling_event(struct kunit *test, int cpu)
 {
 	return periodic_event(test, cpu, PERF_COUNT_SW_DUMMY, 1000);
@@ -187,7 +190,7 @@ static int pair_init_target(struct kunit *test, u64 config)
 	if (!pair)
 		return -ENOMEM;
 
-	/* The thread of this test stays there, and ends with it. */
+	/* Pin the thread of this test, which ends with the test. */
 	cpu = raw_smp_processor_id();
 	if (set_cpus_allowed_ptr(current, cpumask_of(cpu)))
 		return -EINVAL;
@@ -205,7 +208,7 @@ static int pair_init(struct kunit *test)
 	return pair_init_target(test, PERF_COUNT_SW_DUMMY);
 }
 
-/* A clock whose pmu::read() is not to be called from everywhere. */
+/* Use a clock as the target: its pmu::read() is not safe in any context. */
 static int clock_pair_init(struct kunit *test)
 {
 	return pair_init_target(test, PERF_COUNT_SW_TASK_CLOCK);
@@ -224,26 +227,31 @@ static void pair_exit(struct kunit *test)
 		perf_event_release_kernel(pair->target);
 }
 
-/* The trigger fires once as if it had this role. */
-static void fire(struct pair *pair, unsigned int role)
+/* The trigger, or one inherited from it, fires once as if it had this role. */
+static void fire_from(struct pair *pair, struct perf_event *trigger, unsigned int role)
 {
 	struct perf_gate_link *link;
 
 	preempt_disable();
 	link = hlist_entry(pair->trigger->gate_links.first, struct perf_gate_link, node);
-	link->act = perf_gate_act(role, false);
-	__perf_gate_fire(pair->trigger, PERF_GATE_BEFORE | PERF_GATE_AFTER);
+	link->act = perf_gate_make_act(role, false);
+	__perf_gate_fire(trigger, PERF_GATE_BEFORE | PERF_GATE_AFTER);
 	preempt_enable();
+}
+
+static void fire(struct pair *pair, unsigned int role)
+{
+	fire_from(pair, pair->trigger, role);
 }
 
 static u64 nr_opened(struct perf_event *event)
 {
-	/* Has room for the time, which nobody asks for. */
-	u64 values[2];
+	u64 opened = 0;
 
 	KUNIT_EXPECT_EQ(kunit_get_current_test(),
-			perf_gate_values(event, PERF_FORMAT_GATE_COUNT, 0, true, values), 1);
-	return values[0];
+			perf_gate_add_values(event, PERF_FORMAT_GATE_COUNT, 0, true, &opened), 1);
+
+	return opened;
 }
 
 static void expect_windows(struct kunit *test, unsigned int opener, unsigned int closer)
@@ -298,7 +306,7 @@ static void fire_both_in_motion(void *data)
 	fire(firing->pair, PERF_GATE_STOPPER);
 }
 
-/* Two that interrupt the same instance. */
+/* Two firings interrupt the same section. */
 static void window_that_collapses_counts_once_and_holds_nothing(struct kunit *test)
 {
 	struct pair *pair = test->priv;
@@ -323,7 +331,7 @@ static void fire_in_motion(void *data)
 	firing->open = account_is_open(firing->pair->target);
 }
 
-/* What a tracepoint in a PMU driver does, or an NMI while events are scheduled. */
+/* A tracepoint in a PMU driver fires so, or an NMI while events are scheduled. */
 static void firing_while_events_are_in_motion_is_deferred(struct kunit *test)
 {
 	struct pair *pair = test->priv;
@@ -341,7 +349,7 @@ static void firing_while_events_are_in_motion_is_deferred(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 1);
 }
 
-/* One interrupts what holds the accounts, the next comes before its irq_work. */
+/* The first firing is deferred, the second comes before the irq_work of the first. */
 static void firing_before_a_deferred_one_is_settled_moves_nothing(struct kunit *test)
 {
 	struct pair *pair = test->priv;
@@ -370,7 +378,7 @@ static void close_what_opens(void *data, struct perf_event *trigger, u64 gate)
 		fire(pair, PERF_GATE_STOPPER);
 }
 
-/* A firing that interrupts the tracing comes last, and is not undone. */
+/* The later of two firings wins, also if it interrupts the tracing of the first. */
 static void firing_inside_of_the_tracing_of_another_one_counts(struct kunit *test)
 {
 	struct pair *pair = test->priv;
@@ -392,14 +400,14 @@ static void firing_inside_of_the_tracing_of_another_one_counts(struct kunit *tes
 
 static struct pair *interrupted;
 
-/* Starting an event of the core takes no more than this. */
+/* Start an event as the core does, then let a stopper fire. */
 static void start_and_close(struct perf_event *event, int flags)
 {
 	event->hw.state = 0;
 	fire(interrupted, PERF_GATE_STOPPER);
 }
 
-/* An NMI between two members closes the gate that the firing has opened. */
+/* An NMI closes the gate while a firing that opens it is between two members. */
 static void firing_between_two_members_counts_for_both(struct kunit *test)
 {
 	struct pair *pair = test->priv;
@@ -410,7 +418,7 @@ static void firing_between_two_members_counts_for_both(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, closing);
 	steered = sampling_event(test, raw_smp_processor_id());
 	KUNIT_ASSERT_NOT_NULL(test, steered);
-	/* The member that came last is the first one that a firing meets. */
+	/* A firing moves the member first that joined last. */
 	KUNIT_EXPECT_EQ(test, perf_gate_join(steered, pair->target), 0);
 
 	interrupted = pair;
@@ -460,9 +468,20 @@ static void end_forked(struct perf_event *child)
 	perf_gate_free_rcu(child);
 }
 
+static struct perf_event_context *forked_context(struct kunit *test)
+{
+	struct perf_event_context *ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, ctx);
+	raw_spin_lock_init(&ctx->lock);
+	INIT_LIST_HEAD(&ctx->event_list);
+
+	return ctx;
+}
+
 /*
- * JOIN_GATE meets one member of a new task before fork(2) has come to the next one,
- * and cannot know the depth that the new task is to start with.
+ * JOIN_GATE finds one member of a new task before fork(2) has inherited the next one,
+ * and cannot know the depth that the new task will start with.
  */
 static void fork_corrects_the_guess_of_a_join(struct kunit *test)
 {
@@ -470,9 +489,7 @@ static void fork_corrects_the_guess_of_a_join(struct kunit *test)
 	struct perf_event_context *ctx;
 	struct pair *pair = test->priv;
 
-	ctx = kunit_kzalloc(test, sizeof(*ctx), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, ctx);
-	raw_spin_lock_init(&ctx->lock);
+	ctx = forked_context(test);
 	joined = running_event(test, raw_smp_processor_id(), PERF_COUNT_SW_DUMMY);
 	KUNIT_ASSERT_NOT_NULL(test, joined);
 	early = forked_event(test, joined, ctx);
@@ -490,7 +507,7 @@ static void fork_corrects_the_guess_of_a_join(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, atomic_read(&late->gate_state->depth), 1);
 	KUNIT_EXPECT_TRUE(test, account_is_open(late));
 
-	/* From here on, the state of the task is its own. */
+	/* From now on, firings of the task move its state, so fork(2) must not set it again. */
 	fire(pair, PERF_GATE_STOPPER);
 	inherit(test, later, pair->target);
 	KUNIT_EXPECT_EQ(test, atomic_read(&later->gate_state->depth), 1);
@@ -502,24 +519,239 @@ static void fork_corrects_the_guess_of_a_join(struct kunit *test)
 	end_forked(later);
 	KUNIT_EXPECT_TRUE(test, RB_EMPTY_ROOT(&ctx->gate_states.tree[0]));
 	perf_event_release_kernel(joined);
-	/* Firings may have found the state in @ctx. */
+	/* Wait for firings that have found the state in @ctx. */
 	synchronize_rcu();
 }
 
-/* An event takes over the openings of the gate that it joins, its children's, too. */
+/* A task that forked_event() stands for: a trigger and a member of its gate. */
+struct family {
+	struct pair			*pair;
+	struct perf_event_context	*ctx;
+	struct perf_event		*trigger;
+	struct perf_event		*member;
+	struct perf_event		*joined;
+	struct completion		ready;
+	bool				go;
+	bool				done;
+};
+
+static struct family *new_family(struct kunit *test)
+{
+	struct family *family = kunit_kzalloc(test, sizeof(*family), GFP_KERNEL);
+	struct pair *pair = test->priv;
+
+	KUNIT_ASSERT_NOT_NULL(test, family);
+	family->pair = pair;
+	family->ctx = forked_context(test);
+	family->trigger = forked_event(test, pair->trigger, family->ctx);
+	family->trigger->state = PERF_EVENT_STATE_INACTIVE;
+	family->member = forked_event(test, pair->target, family->ctx);
+	inherit(test, family->member, pair->target);
+	init_completion(&family->ready);
+
+	return family;
+}
+
+static struct family *in_a_join;
+
+static void read_and_close(struct perf_event *event)
+{
+	struct family *family = in_a_join;
+
+	/* All that JOIN_GATE needs is there, and the child has not joined. */
+	KUNIT_EXPECT_NULL(kunit_get_current_test(), family->joined->gate_state);
+	fire_from(family->pair, family->trigger, PERF_GATE_STOPPER);
+}
+
+/* A child's trigger fires after JOIN_GATE has looked at the child, and before it joins. */
+static void firing_in_the_middle_of_a_join_counts(struct kunit *test)
+{
+	struct pair *pair = test->priv;
+	struct perf_event *joined;
+	struct pmu *pmu, *reading;
+	struct family *family;
+
+	fire(pair, PERF_GATE_STARTER);
+	family = new_family(test);
+	KUNIT_EXPECT_EQ(test, atomic_read(&family->member->gate_state->depth), 1);
+	fire(pair, PERF_GATE_STOPPER);
+
+	joined = running_event(test, raw_smp_processor_id(), PERF_COUNT_SW_DUMMY);
+	KUNIT_ASSERT_NOT_NULL(test, joined);
+	family->joined = forked_event(test, joined, family->ctx);
+	list_add(&family->joined->child_list, &joined->child_list);
+
+	reading = kunit_kzalloc(test, sizeof(*reading), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, reading);
+	pmu = joined->pmu;
+	*reading = *pmu;
+	reading->read = read_and_close;
+	in_a_join = family;
+	/* The event itself closes first, and is read for this. */
+	joined->pmu = reading;
+	KUNIT_EXPECT_EQ(test, perf_gate_join(joined, pair->target), 0);
+	joined->pmu = pmu;
+
+	KUNIT_EXPECT_PTR_EQ(test, family->joined->gate_state, family->member->gate_state);
+	KUNIT_EXPECT_EQ(test, atomic_read(&family->joined->gate_state->depth), 0);
+	KUNIT_EXPECT_FALSE(test, account_is_open(family->joined));
+
+	list_del(&family->joined->child_list);
+	end_forked(family->joined);
+	end_forked(family->member);
+	perf_event_release_kernel(joined);
+	synchronize_rcu();
+}
+
+static int leave_elsewhere(void *data)
+{
+	struct perf_gate_change change = { };
+	struct family *family = data;
+
+	complete(&family->ready);
+	while (!READ_ONCE(family->go))
+		cond_resched();
+	scoped_guard(mutex, &family->pair->target->child_mutex)
+		perf_gate_change(family->member, &change);
+	WRITE_ONCE(family->done, true);
+
+	return 0;
+}
+
+static void let_member_leave_elsewhere(struct kunit *test, struct family *family)
+{
+	unsigned int there = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+	struct task_struct *task;
+
+	if (there >= nr_cpu_ids)
+		kunit_skip(test, "one CPU");
+
+	task = kthread_create_on_cpu(leave_elsewhere, family, there, "gate_kunit/%u");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	wake_up_process(task);
+	wait_for_completion(&family->ready);
+}
+
+/* True if the other CPU has done it before a tenth of a second is over. */
+static bool is_done_elsewhere(struct family *family)
+{
+	ktime_t end = ktime_add_ms(ktime_get(), 100);
+
+	WRITE_ONCE(family->go, true);
+	while (!READ_ONCE(family->done) && ktime_before(ktime_get(), end))
+		cpu_relax();
+
+	return READ_ONCE(family->done);
+}
+
+/* An exiting task has no CPU to change its events on, so its context is locked. */
+static void member_of_an_exiting_task_leaves_under_its_lock(struct kunit *test)
+{
+	struct family *family = new_family(test);
+	unsigned long end = jiffies + 10 * HZ;
+	bool left, done;
+
+	let_member_leave_elsewhere(test, family);
+	raw_spin_lock_irq(&family->ctx->lock);
+	done = is_done_elsewhere(family);
+	left = !READ_ONCE(family->member->gate_state);
+	raw_spin_unlock_irq(&family->ctx->lock);
+	while (!READ_ONCE(family->done) && time_before(jiffies, end))
+		cond_resched();
+
+	KUNIT_EXPECT_FALSE(test, done);
+	KUNIT_EXPECT_FALSE(test, left);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(family->done));
+	KUNIT_EXPECT_NULL(test, family->member->gate_state);
+	end_forked(family->member);
+	synchronize_rcu();
+}
+
+#define NR_FRESH	128
+
+/* Memory that was freed without a grace period is what is allocated next. */
+static bool is_allocated_again(const void *memory, size_t size)
+{
+	void **fresh = kcalloc(NR_FRESH, sizeof(*fresh), GFP_ATOMIC);
+	bool again = false;
+	int i;
+
+	for (i = 0; fresh && i < NR_FRESH; i++) {
+		fresh[i] = kzalloc(size, GFP_ATOMIC);
+		again |= fresh[i] == memory;
+	}
+	for (i = 0; fresh && i < NR_FRESH; i++)
+		kfree(fresh[i]);
+	kfree(fresh);
+
+	return again;
+}
+
+struct stretched {
+	struct family	*family;
+	bool		done;
+	bool		again;
+};
+
+/* The firing has a link, its gate and the child's state in its hands. */
+static void close_all_meanwhile(void *data, struct perf_event *trigger, u64 gate)
+{
+	struct stretched *stretched = data;
+	struct family *family = stretched->family;
+	struct perf_gate_state *state = family->member->gate_state;
+	struct perf_gate_link *link;
+
+	if (trigger != family->trigger)
+		return;
+
+	link = hlist_entry(family->pair->trigger->gate_links.first, struct perf_gate_link, node);
+	perf_gate_unlink(link, PERF_GATE_TOGGLE);
+	stretched->done = is_done_elsewhere(family);
+	stretched->again = is_allocated_again(link, sizeof(*link)) ||
+			   is_allocated_again(state, sizeof(*state));
+}
+
+/* What close() takes away stays until the firings that have found it are over. */
+static void closing_takes_nothing_away_from_a_firing(struct kunit *test)
+{
+	struct family *family = new_family(test);
+	struct stretched stretched = { .family = family };
+	struct pair *pair = test->priv;
+	struct perf_event_context *ctx;
+
+	if (!IS_ENABLED(CONFIG_TRACEPOINTS))
+		kunit_skip(test, "needs CONFIG_TRACEPOINTS");
+
+	let_member_leave_elsewhere(test, family);
+	ctx = perf_event_ctx_lock(pair->trigger);
+	KUNIT_EXPECT_EQ(test, register_trace_open(close_all_meanwhile, &stretched), 0);
+	fire_from(pair, family->trigger, PERF_GATE_STARTER);
+	unregister_trace_open(close_all_meanwhile, &stretched);
+	perf_event_ctx_unlock(pair->trigger, ctx);
+	tracepoint_synchronize_unregister();
+
+	KUNIT_EXPECT_TRUE(test, stretched.done);
+	KUNIT_EXPECT_FALSE(test, stretched.again);
+	KUNIT_EXPECT_TRUE(test, hlist_empty(&pair->trigger->gate_links));
+	KUNIT_EXPECT_TRUE(test, RB_EMPTY_ROOT(&family->ctx->gate_states.tree[0]));
+	end_forked(family->member);
+	synchronize_rcu();
+}
+
+/* An event takes over the openings of the gate that it joins, and so do its children. */
 static void join_forgets_openings_of_children_that_are_gone(struct kunit *test)
 {
 	struct pair *pair = test->priv;
 	struct perf_event *paused;
-	u64 values[2];
+	u64 opened = 0;
 
 	paused = paused_event_on(raw_smp_processor_id());
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, paused);
 	atomic64_set(&perf_gate_member(paused)->child_opened, 7);
 	fire(pair, PERF_GATE_STARTER);
 	KUNIT_EXPECT_EQ(test, perf_gate_join(paused, pair->target), 0);
-	perf_gate_values(paused, PERF_FORMAT_GATE_COUNT, 0, false, values);
-	KUNIT_EXPECT_EQ(test, values[0], 1);
+	perf_gate_add_values(paused, PERF_FORMAT_GATE_COUNT, 0, false, &opened);
+	KUNIT_EXPECT_EQ(test, opened, 1);
 	perf_event_release_kernel(paused);
 }
 
@@ -542,7 +774,7 @@ static void closed_trigger_does_not_fire(struct kunit *test)
 {
 	struct pair *pair = test->priv;
 
-	/* The target as a starter of its own trigger closes that. */
+	/* As a starter of its own trigger, the target closes the gate of the trigger. */
 	KUNIT_ASSERT_EQ(test, perf_gate_link(pair->target, pair->trigger, PERF_GATE_STARTER), 0);
 	fire(pair, PERF_GATE_STARTER);
 	KUNIT_EXPECT_TRUE(test, perf_gate_closed(pair->target));
@@ -586,7 +818,7 @@ static void severed_target_keeps_its_state(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, perf_gate_count(target), 2);
 }
 
-/* An event of a child that is on its way out may refer to the one it is inherited from. */
+/* The event of an exiting child may hold a reference to its parent event. */
 static void closed_trigger_that_stays_for_a_while_is_unlinked(struct kunit *test)
 {
 	struct pair *pair = test->priv;
@@ -598,7 +830,7 @@ static void closed_trigger_that_stays_for_a_while_is_unlinked(struct kunit *test
 	KUNIT_EXPECT_EQ(test, target->gate->nr_starters, 0);
 	KUNIT_EXPECT_TRUE(test, hlist_empty(&trigger->gate_links));
 
-	/* An event may be detached twice. This drops the other reference. */
+	/* Drop the other reference: the event is detached a second time. */
 	perf_event_release_kernel(trigger);
 	pair->trigger = NULL;
 }
@@ -648,7 +880,7 @@ static void firing_with_interrupts_off_is_deferred_not_lost(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, account->split[0].open);
 }
 
-/* The target has gone to another CPU before the interrupt comes that was to settle it. */
+/* The target moves to another CPU before the irq_work that would settle it runs. */
 static void deferred_work_follows_the_target(struct kunit *test)
 {
 	struct pair *pair = test->priv;
@@ -709,8 +941,8 @@ static int tracepoint_id(const char *system, const char *name)
 }
 
 /*
- * Nobody but the core stops such an event, and when it is scheduled in again it
- * has to count, whatever it was before.
+ * Only the core stops a software event. When the event is scheduled in again, it must
+ * count, whatever its state was.
  */
 static void expect_to_run_again(struct kunit *test, struct perf_event_attr *attr)
 {
@@ -747,7 +979,7 @@ static void stopped_tracepoint_event_is_scheduled_in_running(struct kunit *test)
 	expect_to_run_again(test, &attr);
 }
 
-/* The hit found that no event had a filter, and one came before the hit was counted. */
+/* An event gets its filter after a hit has found none and before the hit is counted. */
 static void hit_that_found_no_filter_is_counted(struct kunit *test)
 {
 	struct perf_event_attr attr = {
@@ -764,7 +996,7 @@ static void hit_that_found_no_filter_is_counted(struct kunit *test)
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, event);
 
 	preempt_disable();
-	/* Counting does not look into it. */
+	/* perf_tp_count() must not dereference the filter. */
 	event->filter = ERR_PTR(-EINVAL);
 	perf_tp_count(this_cpu_ptr(event->tp_event->perf_events), 1, NULL, NULL);
 	event->filter = NULL;
@@ -792,7 +1024,7 @@ static void stopped_breakpoint_is_scheduled_in_running(struct kunit *test)
 	expect_to_run_again(test, &attr);
 }
 
-/* Two seconds, and ten times that for a machine that has a lot else to do. */
+/* The key goes off within two seconds; a busy machine gets ten times as long. */
 static bool key_goes_off(void)
 {
 	unsigned long end = jiffies + 20 * HZ;
@@ -805,12 +1037,12 @@ static bool key_goes_off(void)
 	return true;
 }
 
-/* An event is freed with its last reference, the key is for those that are left. */
+/* An event is freed with its last reference, and the key is on for the remaining events. */
 static void key_is_off_again_after_the_last_gate(struct kunit *test)
 {
 	struct perf_event *first, *last;
 
-	KUNIT_ASSERT_TRUE_MSG(test, key_goes_off(), "somebody else has gates, or has left one");
+	KUNIT_ASSERT_TRUE_MSG(test, key_goes_off(), "gates of others exist, or a test left one");
 
 	first = paused_event_on(0);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, first);
@@ -828,12 +1060,47 @@ static void key_is_off_again_after_the_last_gate(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, key_goes_off());
 }
 
+struct size_row {
+	const char	*name;
+	size_t		size;
+	size_t		most;
+};
+
+static const struct size_row size_rows[] = {
+	{ "account of an opened event",		sizeof(struct perf_gate_member), 192 },
+	{ "account of an inherited event",	sizeof(struct perf_gate_account), 128 },
+	{ "gate",				sizeof(struct perf_gate), 192 },
+	{ "state in a task",			sizeof(struct perf_gate_state), 128 },
+	{ "link",				sizeof(struct perf_gate_link), 64 },
+};
+
+static void size_row_name(const struct size_row *row, char *desc)
+{
+	strscpy(desc, row->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(size, size_rows, size_row_name);
+
+static void object_takes_what_is_documented(struct kunit *test)
+{
+	const struct size_row *row = test->param_value;
+	void *object;
+
+	if (!IS_ENABLED(CONFIG_64BIT) || IS_ENABLED(CONFIG_DEBUG_LOCK_ALLOC))
+		kunit_skip(test, "the documentation tells of 64 bits, without checks of locks");
+
+	object = kunit_kzalloc(test, row->size, GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, object);
+	KUNIT_EXPECT_EQ(test, ksize(object), row->most);
+}
+
 static struct kunit_case state_cases[] = {
 	KUNIT_CASE_PARAM(depth_follows_the_triggers, next_gen_params),
 	KUNIT_CASE(fresh_gate_hides_nothing),
 	KUNIT_CASE(closed_gate_keeps_what_it_let_through),
 	KUNIT_CASE(window_without_occurrence_adds_nothing),
 	KUNIT_CASE(account_agrees_with_a_sum_of_windows),
+	KUNIT_CASE_PARAM(object_takes_what_is_documented, size_gen_params),
 	{}
 };
 
@@ -852,6 +1119,9 @@ static struct kunit_case fire_cases[] = {
 	KUNIT_CASE(firing_inside_of_the_tracing_of_another_one_counts),
 	KUNIT_CASE(firing_between_two_members_counts_for_both),
 	KUNIT_CASE(fork_corrects_the_guess_of_a_join),
+	KUNIT_CASE(firing_in_the_middle_of_a_join_counts),
+	KUNIT_CASE(member_of_an_exiting_task_leaves_under_its_lock),
+	KUNIT_CASE(closing_takes_nothing_away_from_a_firing),
 	KUNIT_CASE(join_forgets_openings_of_children_that_are_gone),
 	KUNIT_CASE(firing_in_motion_is_latched_while_the_target_is_off),
 	KUNIT_CASE(closed_trigger_does_not_fire),

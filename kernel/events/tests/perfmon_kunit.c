@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tests of what needs no target: the order of sets, the arithmetic of values,
- * the queue of messages, the translation of registers.
+ * Tests that need no target: the order of sets, the arithmetic of values, the queue of
+ * messages, the translation of registers.
  */
 #include <kunit/test.h>
 #include <linux/slab.h>
@@ -122,7 +122,7 @@ static void ninth_message_finds_no_place_but_the_end_does(struct kunit *test)
 	}
 }
 
-/* Of @nr ticks, one in @every has a step of @step ns: which is too long, or 0 */
+/* Do @nr steps of @step ns, one every @every ticks. Return the first too long one, or 0. */
 static int first_tick_too_long(struct pfm_context *ctx, int nr, int every, u64 step)
 {
 	int i;
@@ -141,17 +141,17 @@ static void longest_step_is_forgiven(struct kunit *test)
 	unsigned long tick = 100;
 	int i;
 
-	/* An eighth of a tick, of steps that are short, and one on top. */
+	/* Short steps of an eighth of a tick together are accepted, and a single long step. */
 	for (i = 0; i < 31; i++)
 		KUNIT_EXPECT_FALSE(test, pfm_steps_too_long(ctx, tick, TICK_NSEC / 256));
 	KUNIT_EXPECT_FALSE(test, pfm_steps_too_long(ctx, tick, 50 * TICK_NSEC));
 	KUNIT_EXPECT_TRUE(test, pfm_steps_too_long(ctx, tick, TICK_NSEC / 256 + 64));
-	/* What waited for long does not make the short ones long. */
+	/* The long step of the last tick has no effect on the short steps of this tick. */
 	tick++;
 	for (i = 0; i < 31; i++)
 		KUNIT_EXPECT_FALSE(test, pfm_steps_too_long(ctx, tick, TICK_NSEC / 256));
 	KUNIT_EXPECT_TRUE(test, pfm_steps_too_long(ctx, tick, TICK_NSEC / 256 + 64));
-	/* And the next pause is forgiven again. */
+	/* The next long step is left out again. */
 	KUNIT_EXPECT_FALSE(test, pfm_steps_too_long(ctx, tick + 2, TICK_NSEC));
 	KUNIT_EXPECT_FALSE(test, pfm_steps_too_long(ctx, tick + 2, TICK_NSEC / 256));
 }
@@ -164,7 +164,7 @@ static void steps_of_a_tick_each_are_too_long(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 2, first_tick_too_long(ctx, 9, 1, TICK_NSEC / 2));
 	KUNIT_EXPECT_EQ(test, 2, first_tick_too_long(ctx, 9, 3, 3 * TICK_NSEC));
 	KUNIT_EXPECT_EQ(test, 2, first_tick_too_long(ctx, 9, 20, 20 * TICK_NSEC));
-	/* Now and then is what a guest has to live with. */
+	/* Rare long steps are accepted, because they happen in guests. */
 	KUNIT_EXPECT_EQ(test, 0, first_tick_too_long(ctx, 9, 10, TICK_NSEC));
 	KUNIT_EXPECT_EQ(test, 0, first_tick_too_long(ctx, 9, 1000, 3 * TICK_NSEC));
 }
@@ -173,16 +173,16 @@ static void one_long_switch_makes_no_timeout_longer(struct kunit *test)
 {
 	struct pfm_context *ctx = test->priv;
 
-	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_apart(ctx, 100000, 5000));
-	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_apart(ctx, 100000, 4000000));
-	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_apart(ctx, 100000, 5000));
-	/* Two in a row are what switches take. */
-	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_apart(ctx, 100000, 50000));
-	KUNIT_EXPECT_EQ(test, 160000ULL, pfm_apart(ctx, 100000, 40000));
-	KUNIT_EXPECT_EQ(test, 160000ULL, pfm_apart(ctx, 100000, 60000));
-	KUNIT_EXPECT_EQ(test, 1000000ULL, pfm_apart(ctx, 1000000, 60000));
+	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_limit_switches(ctx, 100000, 5000));
+	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_limit_switches(ctx, 100000, 4000000));
+	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_limit_switches(ctx, 100000, 5000));
+	/* Two long switches in a row extend the timeout. */
+	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_limit_switches(ctx, 100000, 50000));
+	KUNIT_EXPECT_EQ(test, 160000ULL, pfm_limit_switches(ctx, 100000, 40000));
+	KUNIT_EXPECT_EQ(test, 160000ULL, pfm_limit_switches(ctx, 100000, 60000));
+	KUNIT_EXPECT_EQ(test, 1000000ULL, pfm_limit_switches(ctx, 1000000, 60000));
 	/* A set without a timeout gets none. */
-	KUNIT_EXPECT_EQ(test, 0ULL, pfm_apart(ctx, 0, 60000));
+	KUNIT_EXPECT_EQ(test, 0ULL, pfm_limit_switches(ctx, 0, 60000));
 }
 
 static void threads_that_stay_in_the_kernel_cannot_block(struct kunit *test)
@@ -231,7 +231,7 @@ static void each_object_of_a_context_is_charged(struct kunit *test)
 	KUNIT_EXPECT_LT(test, sizeof(*ctx), mem);
 	KUNIT_ASSERT_EQ(test, 0, make_set(ctx, 5, 0, 0));
 	KUNIT_EXPECT_EQ(test, mem + SZ_2K, ctx->mem);
-	/* The register that is written, and the one that it names */
+	/* The register that is written, and the register that it names */
 	pmd.reg_set = 5;
 	__set_bit(PFM_SW_BASE + 1, (unsigned long *)pmd.reg_smpl_pmds);
 	KUNIT_ASSERT_EQ(test, 0, pfm_pmds_write(ctx, &pmd, 1));
@@ -273,7 +273,7 @@ static void x86_levels_come_from_the_value(struct kunit *test)
 
 static void x86_counter_is_off_without_a_level_or_enable(struct kunit *test)
 {
-	/* With both; without INT, which is perf's; off in three ways */
+	/* With both bits; without INT, which perf sets; three ways to be off */
 	static const struct {
 		u64 value;
 		int ret;

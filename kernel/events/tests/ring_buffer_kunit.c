@@ -207,8 +207,8 @@ bad:
 }
 
 /*
- * The next word of a record after that at @at: the last of a page, the first of the
- * next, or @last.
+ * Get the offset of the word to check after that at @at: the last of a page, the first
+ * of the next page, or @last.
  */
 static unsigned long next_border(unsigned long at, unsigned long last)
 {
@@ -275,7 +275,7 @@ static void record_stays_within_its_bounds_on_two_pages(struct kunit *test)
 	}
 }
 
-/* All of the content, of sizes that cross from page to page in each way. */
+/* Compare all of the content, for sizes that cross the page border in each way. */
 static void content_is_whole_across_two_pages(struct kunit *test)
 {
 	static const unsigned long sizes[] = {

@@ -316,7 +316,7 @@ static void last_page_may_be_whole(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, all_read(splice));
 }
 
-/* The writer is a lap ahead, in the page of which the reader has the rest to read. */
+/* The writer is a lap ahead, in a page that the reader has read only in part. */
 static void page_that_is_partly_read_stays(struct kunit *test)
 {
 	struct splice_test *splice = test->priv;
@@ -407,9 +407,7 @@ static void record_that_is_not_finished_stays(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, empty_pipe(splice));
 	KUNIT_EXPECT_TRUE(test, all_read(splice));
 
-	/*
-	 * A writer on another CPU, which has reserved room and written nothing so far.
-	 */
+	/* A writer on another CPU has reserved room and written nothing so far. */
 	local_add(PAGE_SIZE, &splice->rb->head);
 	KUNIT_EXPECT_EQ(test, take(splice, SIZE_MAX), 0);
 }

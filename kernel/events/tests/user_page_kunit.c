@@ -35,7 +35,7 @@ struct user_page_test {
 	struct perf_event_mmap_page	*page;
 	/* Hook that is called once, in the middle of the next update. */
 	void				(*interrupt)(struct user_page_test *up);
-	/* What the last update found: the lock in the page, and its CPU. */
+	/* Lock in the page and CPU, as seen inside of the last update. */
 	u32				lock_inside;
 	int				cpu;
 };
@@ -311,7 +311,7 @@ static void page_promises_only_what_its_event_keeps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, (bool)up->page->cap_user_time, row->time && arch->cap_user_time);
 }
 
-/* Index and offset */
+/* The index and the offset of the user page */
 
 static void offset_and_counter_make_the_count(struct kunit *test)
 {
@@ -771,7 +771,7 @@ static void write_second_in_nmi(struct user_page_test *up)
 	update_in_nmi(up);
 }
 
-/* Of two updates the inner one is the later. */
+/* Two updates: the inner one is later. */
 static void write_second_interrupted(struct user_page_test *up)
 {
 	move_counter(up, 3);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Functions of a program, as --inside needs them: where each begins, and at which
- * instructions it returns.
+ * Find functions of a program for --inside: their entries and the instructions by which
+ * they return.
  *
  * A uretprobe replaces the return address of its function. The program then dies if an
  * exception passes through the function, and at most 64 of them nest. Probes on the
- * return instructions have neither problem. They serve if the code shows that it leaves
- * the function by them alone: no jump to another function, no jump whose target cannot be
- * told, and no jump to the function's own entry, where the window would begin again.
+ * return instructions have neither problem. They are used if the code provably leaves the
+ * function by these instructions only: it has no jump to another function, no jump with
+ * an unknown target, and no jump to the function's own entry, where the window would
+ * begin again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +26,7 @@
 
 #include "debug.h"
 #include "demangle-cxx.h"
+#include "gate-dwarf.h"
 #include "gate-elf.h"
 #include "intel-pt-decoder/intel-pt-insn-decoder.h"
 #include "symbol.h"
@@ -38,7 +40,7 @@
 	(((1 << (((other) & STO_PPC64_LOCAL_MASK) >> STO_PPC64_LOCAL_BIT)) >> 2) << 2)
 #endif
 
-/* A hot and a cold part */
+/* Maximum number of parts: a hot and a cold one */
 #define MAX_PARTS	4
 
 struct gate_elf {
@@ -49,12 +51,6 @@ struct gate_elf {
 	size_t		nr_syms;
 	size_t		strings;
 	bool		has_demangled;
-};
-
-/* A stretch of the code of a function. */
-struct part {
-	u64	start;
-	u64	end;
 };
 
 static Elf_Scn *section_of_type(Elf *elf, Elf64_Word type, GElf_Shdr *shdr)
@@ -72,7 +68,7 @@ static Elf_Scn *section_of_type(Elf *elf, Elf64_Word type, GElf_Shdr *shdr)
  * gate_elf__new - Open a program or library
  * @path:	Its path
  *
- * Return: what the other functions want, or NULL if it is no ELF file.
+ * Return: a handle for the other functions, or NULL if it is no ELF file.
  */
 struct gate_elf *gate_elf__new(const char *path)
 {
@@ -106,8 +102,8 @@ struct gate_elf *gate_elf__new(const char *path)
 }
 
 /**
- * gate_elf__delete - Forget a program
- * @ge:	What gate_elf__new() returned
+ * gate_elf__delete - Close a program or library
+ * @ge:	The program
  */
 void gate_elf__delete(struct gate_elf *ge)
 {
@@ -119,11 +115,11 @@ void gate_elf__delete(struct gate_elf *ge)
 }
 
 /**
- * gate_elf__has_section - Tell whether there is a section of this name
+ * gate_elf__has_section - Tell whether a section exists
  * @ge:		The program
  * @name:	The name of the section
  *
- * Return: true if there is.
+ * Return: true if it exists.
  */
 bool gate_elf__has_section(struct gate_elf *ge, const char *name)
 {
@@ -145,7 +141,7 @@ bool gate_elf__has_section(struct gate_elf *ge, const char *name)
 }
 
 /**
- * gate_elf__has_symbols - Tell whether functions can be found by name
+ * gate_elf__has_symbols - Tell whether a program has symbols of functions
  * @ge:	The program
  *
  * Return: true if it is not stripped.
@@ -155,8 +151,15 @@ bool gate_elf__has_symbols(struct gate_elf *ge)
 	return ge->syms && ge->nr_syms > 1;
 }
 
-/* The segment of an address gives its place in the file. */
-static int address_to_offset(struct gate_elf *ge, u64 address, u64 *offset)
+/**
+ * gate_elf__offset - Find an address in the file, by its segment
+ * @ge:		The program
+ * @address:	The address
+ * @offset:	Set to the place in the file
+ *
+ * Return: 0, or -EINVAL if it is not in the file.
+ */
+int gate_elf__offset(struct gate_elf *ge, u64 address, u64 *offset)
 {
 	size_t nr, i;
 	GElf_Phdr phdr;
@@ -174,7 +177,7 @@ static int address_to_offset(struct gate_elf *ge, u64 address, u64 *offset)
 	return -EINVAL;
 }
 
-/* Function number @i of the table of symbols, and its name, or NULL if it is none. */
+/* Get symbol number @i and its name; NULL if it is no function. */
 static const char *function_symbol(struct gate_elf *ge, size_t i, GElf_Sym *sym)
 {
 	if (!gelf_getsym(ge->syms, i, sym) || GELF_ST_TYPE(sym->st_info) != STT_FUNC ||
@@ -184,8 +187,8 @@ static const char *function_symbol(struct gate_elf *ge, size_t i, GElf_Sym *sym)
 }
 
 /*
- * A part of a function that the compiler has made a function of its own: calls of it are
- * not calls of the function.
+ * Tell whether a symbol is a part that the compiler split off from a function: a call
+ * of the part is no call of the function.
  */
 static bool is_fragment(const char *suffix)
 {
@@ -193,9 +196,9 @@ static bool is_fragment(const char *suffix)
 }
 
 /*
- * Does a symbol mean the function? The compiler makes copies of a function for some of
- * its callers, and names them FUNCTION.isra.0 or FUNCTION.constprop.0; a library appends
- * the version of its interface.
+ * Tell whether a symbol names the function. The compiler makes copies of a function for
+ * some of its callers and names them FUNCTION.isra.0 or FUNCTION.constprop.0; a library
+ * appends the version of its interface.
  */
 static bool symbol_matches(const char *symbol, const char *function)
 {
@@ -207,13 +210,13 @@ static bool symbol_matches(const char *symbol, const char *function)
 	       (symbol[len] == '.' && !is_fragment(symbol + len));
 }
 
-/* The name of a function of C++ may be given with or without its arguments. */
+/* The user may give the name of a C++ function with or without its arguments. */
 static bool demangled_matches(const char *demangled, const char *function)
 {
 	size_t len = strlen(function);
 	const char *name = demangled;
 
-	/* A suffix of the compiler's comes after the arguments. */
+	/* The suffix of the compiler follows the arguments. */
 	if (strstr(demangled, "[clone .cold") || strstr(demangled, "[clone .part"))
 		return false;
 	if (strncmp(name, function, len))
@@ -227,6 +230,26 @@ static char *demangle(const char *symbol)
 	       cxx_demangle_sym(symbol, /*params=*/true, /*modifiers=*/true) : NULL;
 }
 
+/**
+ * gate_elf__name_matches - Tell whether a symbol means a function
+ * @symbol:	The name of the symbol
+ * @function:	What the user calls the function
+ *
+ * Return: true if it does.
+ */
+bool gate_elf__name_matches(const char *symbol, const char *function)
+{
+	char *demangled;
+	bool matches;
+
+	if (symbol_matches(symbol, function))
+		return true;
+	demangled = demangle(symbol);
+	matches = demangled && demangled_matches(demangled, function);
+	free(demangled);
+	return matches;
+}
+
 static int add_function(struct gate_function **list, int *nr, const char *symbol,
 			const char *demangled, struct gate_elf *ge, const GElf_Sym *sym)
 {
@@ -236,10 +259,10 @@ static int add_function(struct gate_function **list, int *nr, const char *symbol
 
 	if (ge->ehdr.e_machine == EM_PPC64)
 		address += PPC64_LOCAL_ENTRY_OFFSET(sym->st_other);
-	if (address_to_offset(ge, address, &offset))
+	if (gate_elf__offset(ge, address, &offset))
 		return 0;
 
-	/* Symbols may be aliases of each other. */
+	/* Skip aliases of functions found before. */
 	for (i = 0; i < *nr; i++) {
 		if ((*list)[i].offset == offset)
 			return 0;
@@ -267,11 +290,11 @@ static int add_function(struct gate_function **list, int *nr, const char *symbol
 /**
  * gate_elf__find - Find functions by name
  * @ge:		The program
- * @name:	The name of a symbol, or that of a function of C++ or Rust, with or without
- *		its arguments; "name@file" of a static function is one of that source file
+ * @name:	The name of a symbol, or of a C++ or Rust function with or without its
+ *		arguments; "name@file" is a static function of that source file
  * @list:	Set to the functions, for gate_functions__free()
  *
- * Return: how many there are, or a negative error code.
+ * Return: the number of functions, or a negative error code.
  */
 int gate_elf__find(struct gate_elf *ge, const char *name, struct gate_function **list)
 {
@@ -317,9 +340,9 @@ int gate_elf__find(struct gate_elf *ge, const char *name, struct gate_function *
 }
 
 /**
- * gate_functions__free - Forget functions
- * @list:	What gate_elf__find() found
- * @nr:		How many
+ * gate_functions__free - Free a list of functions
+ * @list:	The list of gate_elf__find()
+ * @nr:		Number of functions
  */
 void gate_functions__free(struct gate_function *list, int nr)
 {
@@ -332,8 +355,8 @@ void gate_functions__free(struct gate_function *list, int nr)
 	free(list);
 }
 
-/* Edit distance as far as it matters: insertions, deletions and replacements. */
-static int distance(const char *a, const char *b, int limit)
+/* Edit distance of two names, limited to small values. */
+static int edit_distance(const char *a, const char *b, int limit)
 {
 	int la = strlen(a), lb = strlen(b), row[65], i, j;
 
@@ -356,11 +379,11 @@ static int distance(const char *a, const char *b, int limit)
 }
 
 /**
- * gate_elf__near - Find the function whose name is most like another name
+ * gate_elf__near - Find the function with the most similar name
  * @ge:		The program
  * @name:	The name, which no function has
  *
- * Return: its name, which the caller frees, or NULL if none is near.
+ * Return: its name, which the caller frees, or NULL if no name is similar.
  */
 char *gate_elf__near(struct gate_elf *ge, const char *name)
 {
@@ -382,7 +405,7 @@ char *gate_elf__near(struct gate_elf *ge, const char *name)
 		end = strpbrk(demangled, "(@");
 		if (end)
 			*end = '\0';
-		d = distance(demangled, name, limit);
+		d = edit_distance(demangled, name, limit);
 		if (d < best) {
 			best = d;
 			free(found);
@@ -394,8 +417,9 @@ char *gate_elf__near(struct gate_elf *ge, const char *name)
 	return found;
 }
 
-/* The function's other part, if a jump goes there: FUNCTION.cold. */
-static bool find_cold(struct gate_elf *ge, const char *function, u64 target, struct part *part)
+/* Find the cold part FUNCTION.cold of a function, the target of a jump. */
+static bool find_cold_part(struct gate_elf *ge, const char *function, u64 target,
+			   struct gate_range *part)
 {
 	GElf_Sym sym;
 	size_t i;
@@ -417,20 +441,10 @@ static bool find_cold(struct gate_elf *ge, const char *function, u64 target, str
 	return false;
 }
 
-/* What one instruction does to the flow of control, for both architectures. */
-enum flow {
-	FLOW_NEXT,		/* the next instruction, also after a call */
-	FLOW_RETURN,
-	FLOW_JUMP,		/* to an address that the instruction tells, maybe */
-	FLOW_TABLE,		/* to an address of this function, by a table */
-	FLOW_UNKNOWN,
-};
-
 #ifdef HAVE_AUXTRACE_SUPPORT
 /*
- * `add %rdx,%rax; jmp *%rax` takes its target from a table of offsets, as does
- * `jmp *table(,%rax,8)`. A call of a function by its address at the end of another has no
- * such addition.
+ * `add %rdx,%rax; jmp *%rax` and `jmp *table(,%rax,8)` take their target from a jump
+ * table. An indirect tail call has no such addition.
  */
 static bool is_table_jump(const unsigned char *code, int len, const unsigned char *before)
 {
@@ -460,88 +474,105 @@ static bool is_table_jump(const unsigned char *code, int len, const unsigned cha
 	       ((before[2] & 7) | (before[0] & 1) << 3) == reg;
 }
 
-static enum flow x86_flow(const unsigned char *code, size_t len, const unsigned char *before,
+static enum gate_flow x86_flow(const unsigned char *code, size_t len, const unsigned char *before,
 			  u64 address, int *length, u64 *target)
 {
 	struct intel_pt_insn insn;
 
 	if (intel_pt_get_insn(code, len, /*x86_64=*/1, &insn) || insn.length <= 0)
-		return FLOW_UNKNOWN;
+		return GATE_FLOW_UNKNOWN;
 
 	*length = insn.length;
 	*target = address + insn.length + insn.rel;
 	switch (insn.op) {
 	case INTEL_PT_OP_RET:
-		return FLOW_RETURN;
+		return GATE_FLOW_RETURN;
+	case INTEL_PT_OP_CALL:
+		return GATE_FLOW_CALL;
 	case INTEL_PT_OP_JCC:
 	case INTEL_PT_OP_LOOP:
-		return FLOW_JUMP;
+		return GATE_FLOW_BRANCH;
 	case INTEL_PT_OP_JMP:
 		if (insn.branch == INTEL_PT_BR_UNCONDITIONAL)
-			return FLOW_JUMP;
-		return is_table_jump(code, insn.length, before) ? FLOW_TABLE : FLOW_UNKNOWN;
+			return GATE_FLOW_JUMP;
+		return is_table_jump(code, insn.length, before) ? GATE_FLOW_TABLE : GATE_FLOW_UNKNOWN;
 	case INTEL_PT_OP_IRET:
 	case INTEL_PT_OP_SYSRET:
-		return FLOW_UNKNOWN;
+		return GATE_FLOW_UNKNOWN;
 	default:
-		return FLOW_NEXT;
+		return GATE_FLOW_NEXT;
 	}
 }
 #else
-static enum flow x86_flow(const unsigned char *code __maybe_unused, size_t len __maybe_unused,
+static enum gate_flow x86_flow(const unsigned char *code __maybe_unused, size_t len __maybe_unused,
 			  const unsigned char *before __maybe_unused, u64 address __maybe_unused,
 			  int *length __maybe_unused, u64 *target __maybe_unused)
 {
-	return FLOW_UNKNOWN;
+	return GATE_FLOW_UNKNOWN;
 }
 #endif
 
-static enum flow ppc64le_flow(const unsigned char *code, size_t len, u64 address, int *length,
+static enum gate_flow ppc64le_flow(const unsigned char *code, size_t len, u64 address, int *length,
 			      u64 *target)
 {
 	u32 insn;
 
 	if (len < 4)
-		return FLOW_UNKNOWN;
+		return GATE_FLOW_UNKNOWN;
 	insn = code[0] | code[1] << 8 | code[2] << 16 | (u32)code[3] << 24;
 	*length = 4;
 
 	switch (insn >> 26) {
 	case 1:		/* a prefix */
 		*length = 8;
-		return FLOW_NEXT;
+		return GATE_FLOW_NEXT;
 	case 16:	/* bc */
 	case 18:	/* b */
 		if (insn & 1)
-			return FLOW_NEXT;
+			return GATE_FLOW_CALL;
 		if (insn & 2)
-			return FLOW_UNKNOWN;
-		if (insn >> 26 == 18)
+			return GATE_FLOW_UNKNOWN;
+		if (insn >> 26 == 18) {
 			*target = address + ((s32)((insn & 0x03fffffc) << 6) >> 6);
-		else
-			*target = address + (s16)(insn & 0xfffc);
-		return FLOW_JUMP;
+			return GATE_FLOW_JUMP;
+		}
+		*target = address + (s16)(insn & 0xfffc);
+		return GATE_FLOW_BRANCH;
 	case 19:
-		/* bclr, bcctr and bctar; a blr that may not return is none */
+		/* bclr, bcctr and bctar; a conditional blr is not accepted as a return */
 		switch (insn & 0x7fe) {
 		case 16 << 1:
 			if (insn & 1)
-				return FLOW_UNKNOWN;
-			return (insn & 0x02800000) == 0x02800000 ? FLOW_RETURN : FLOW_UNKNOWN;
+				return GATE_FLOW_UNKNOWN;
+			return (insn & 0x02800000) == 0x02800000 ? GATE_FLOW_RETURN :
+								   GATE_FLOW_MAY_RETURN;
 		case 528 << 1:
 		case 560 << 1:
-			return insn & 1 ? FLOW_NEXT : FLOW_UNKNOWN;
+			return insn & 1 ? GATE_FLOW_CALL : GATE_FLOW_UNKNOWN;
 		case 18 << 1:	/* rfid */
-			return FLOW_UNKNOWN;
+			return GATE_FLOW_UNKNOWN;
 		}
-		return FLOW_NEXT;
+		return GATE_FLOW_NEXT;
 	default:
-		return FLOW_NEXT;
+		return GATE_FLOW_NEXT;
 	}
 }
 
-static enum flow code_flow(struct gate_elf *ge, const unsigned char *code, size_t len,
-			   const unsigned char *before, u64 address, int *length, u64 *target)
+/**
+ * gate_elf__flow - Tell where the flow of control goes from an instruction
+ * @ge:		The program
+ * @code:	The instruction
+ * @len:	How much code there is
+ * @before:	The instruction before it, if that has three bytes, or NULL
+ * @address:	Its address
+ * @length:	Set to its length
+ * @target:	Set to where it jumps
+ *
+ * Return: the way in which it goes on; GATE_FLOW_UNKNOWN if that cannot be told, and for all
+ * of other architectures.
+ */
+enum gate_flow gate_elf__flow(struct gate_elf *ge, const unsigned char *code, size_t len,
+			      const unsigned char *before, u64 address, int *length, u64 *target)
 {
 	switch (ge->ehdr.e_machine) {
 	case EM_X86_64:
@@ -549,15 +580,63 @@ static enum flow code_flow(struct gate_elf *ge, const unsigned char *code, size_
 	case EM_PPC64:
 		if (ge->ehdr.e_ident[EI_DATA] == ELFDATA2LSB)
 			return ppc64le_flow(code, len, address, length, target);
-		return FLOW_UNKNOWN;
+		return GATE_FLOW_UNKNOWN;
 	default:
-		return FLOW_UNKNOWN;
+		return GATE_FLOW_UNKNOWN;
 	}
 }
 
-/* Where is @address: in a part that is known, in a new one, or elsewhere? */
-static bool known_part(struct gate_elf *ge, const struct gate_function *function, u64 address,
-		       struct part *parts, int *nr_parts)
+/**
+ * gate_elf__read - Read code
+ * @ge:		The program
+ * @range:	Which
+ *
+ * Return: the code, which the caller frees, or NULL.
+ */
+unsigned char *gate_elf__read(struct gate_elf *ge, const struct gate_range *range)
+{
+	size_t size = range->end - range->start;
+	unsigned char *code = malloc(size);
+	u64 offset;
+
+	if (code && (gate_elf__offset(ge, range->start, &offset) ||
+		     pread(ge->fd, code, size, offset) != (ssize_t)size))
+		zfree(&code);
+	return code;
+}
+
+/**
+ * gate_elf__function_at - Find the symbol whose code an address is in
+ * @ge:		The program
+ * @address:	The address
+ * @range:	Set to the code of the symbol
+ *
+ * Return: its name, or NULL if no symbol has the address.
+ */
+const char *gate_elf__function_at(struct gate_elf *ge, u64 address, struct gate_range *range)
+{
+	GElf_Sym sym;
+	size_t i;
+
+	for (i = 0; ge->syms && i < ge->nr_syms; i++) {
+		const char *symbol = function_symbol(ge, i, &sym);
+
+		if (symbol && address >= sym.st_value && address - sym.st_value < sym.st_size &&
+		    sym.st_size <= GATE_MAX_CODE) {
+			range->start = sym.st_value;
+			range->end = sym.st_value + sym.st_size;
+			/* Callers of the same module come in behind what global ones need. */
+			if (ge->ehdr.e_machine == EM_PPC64)
+				range->start += PPC64_LOCAL_ENTRY_OFFSET(sym.st_other);
+			return symbol;
+		}
+	}
+	return NULL;
+}
+
+/* Tell whether @address is in a known part of the function; add its cold part if not. */
+static bool is_in_known_part(struct gate_elf *ge, const struct gate_function *function, u64 address,
+			     struct gate_range *parts, int *nr_parts)
 {
 	int i;
 
@@ -566,51 +645,51 @@ static bool known_part(struct gate_elf *ge, const struct gate_function *function
 			return true;
 	}
 	if (*nr_parts == MAX_PARTS ||
-	    !find_cold(ge, function->symbol, address, &parts[*nr_parts]))
+	    !find_cold_part(ge, function->symbol, address, &parts[*nr_parts]))
 		return false;
 	(*nr_parts)++;
 	return true;
 }
 
-static int scan_part(struct gate_elf *ge, struct gate_function *function,
-		     const struct part *part, struct part *parts, int *nr_parts)
+static int find_returns_in_part(struct gate_elf *ge, struct gate_function *function,
+				const struct gate_range *part, struct gate_range *parts, int *nr_parts)
 {
 	size_t size = part->end - part->start, at = 0;
 	const unsigned char *before = NULL;
-	unsigned char *code = malloc(size);
+	unsigned char *code = gate_elf__read(ge, part);
 	int err = -EOPNOTSUPP;
 	u64 offset, target;
 	int length;
 
-	if (!code)
-		return -ENOMEM;
-	if (address_to_offset(ge, part->start, &offset) ||
-	    pread(ge->fd, code, size, offset) != (ssize_t)size)
+	if (!code || gate_elf__offset(ge, part->start, &offset))
 		goto out;
 
 	for (; at < size; before = length == 3 ? code + at : NULL, at += length) {
-		switch (code_flow(ge, code + at, size - at, before, part->start + at, &length,
-				  &target)) {
-		case FLOW_UNKNOWN:
+		switch (gate_elf__flow(ge, code + at, size - at, before, part->start + at,
+				       &length, &target)) {
+		case GATE_FLOW_UNKNOWN:
+		case GATE_FLOW_MAY_RETURN:
 			goto out;
-		case FLOW_JUMP:
-			/* That to its own entry begins a window that is not there. */
+		case GATE_FLOW_JUMP:
+		case GATE_FLOW_BRANCH:
+			/* A jump to its own entry would begin a further window. */
 			if (target == function->start || target == function->entry ||
-			    !known_part(ge, function, target, parts, nr_parts))
+			    !is_in_known_part(ge, function, target, parts, nr_parts))
 				goto out;
 			break;
-		case FLOW_RETURN:
+		case GATE_FLOW_RETURN:
 			if (function->nr_returns == GATE_MAX_RETURNS)
 				goto out;
 			function->returns[function->nr_returns++] = offset + at;
 			break;
-		case FLOW_TABLE:
-		case FLOW_NEXT:
+		case GATE_FLOW_TABLE:
+		case GATE_FLOW_CALL:
+		case GATE_FLOW_NEXT:
 		default:
 			break;
 		}
 	}
-	/* The last instruction does not reach into what follows. */
+	/* The last instruction must end with the part. */
 	err = at == size ? 0 : -EOPNOTSUPP;
 out:
 	free(code);
@@ -622,25 +701,87 @@ out:
  * @ge:		The program
  * @function:	The function, whose returns are set
  *
- * Return: 0; -EOPNOTSUPP if the code does not tell.
+ * Return: 0, or -EOPNOTSUPP if the code leaves it open.
  */
 int gate_elf__find_returns(struct gate_elf *ge, struct gate_function *function)
 {
-	struct part parts[MAX_PARTS] = {
+	struct gate_range parts[MAX_PARTS] = {
 		{ function->start, function->start + function->size },
 	};
 	int nr_parts = 1, i, err;
 
 	function->nr_returns = 0;
-	/* Its size is that of hand-written code which nobody has told. */
+	/* Hand-written code may have no size. */
 	if (!function->size || function->size > GATE_MAX_CODE)
 		return -EOPNOTSUPP;
 	for (i = 0; i < nr_parts; i++) {
-		err = scan_part(ge, function, &parts[i], parts, &nr_parts);
+		err = find_returns_in_part(ge, function, &parts[i], parts, &nr_parts);
 		if (err) {
 			function->nr_returns = 0;
 			return err;
 		}
 	}
 	return 0;
+}
+
+/* The place in the file of a mark, if the note is that of @name. */
+static int note_mark(struct gate_elf *ge, const char *desc, size_t size, const char *name,
+		     u64 *offset)
+{
+	size_t word = ge->ehdr.e_ident[EI_CLASS] == ELFCLASS64 ? 8 : 4;
+	static const char provider[] = "perf_mark";
+	u64 address;
+	u32 low;
+
+	/* Three addresses and three strings; perf runs on the machine that the file is for. */
+	if (size < 3 * word + sizeof(provider) + strlen(name) + 1 || desc[size - 1] ||
+	    strcmp(desc + 3 * word, provider) ||
+	    strcmp(desc + 3 * word + sizeof(provider), name))
+		return 0;
+	if (word == 8) {
+		memcpy(&address, desc, sizeof(address));
+	} else {
+		memcpy(&low, desc, sizeof(low));
+		address = low;
+	}
+	return gate_elf__offset(ge, address, offset) ? 0 : 1;
+}
+
+/**
+ * gate_elf__find_mark - Find all places of a mark
+ * @ge:		The program
+ * @name:	The mark, NAME_begin or NAME_end
+ * @list:	Room for the places in the file of GATE_MAX_RETURNS marks
+ *
+ * Return: how many there are, or -ENOSPC if they are more.
+ */
+int gate_elf__find_mark(struct gate_elf *ge, const char *name, u64 *list)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+	int nr = 0;
+
+	while ((scn = elf_nextscn(ge->elf, scn))) {
+		size_t at = 0, next, name_at, desc_at;
+		Elf_Data *data;
+		GElf_Nhdr note;
+		u64 offset;
+
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_NOTE)
+			continue;
+		data = elf_getdata(scn, NULL);
+		while (data && (next = gelf_getnote(data, at, &note, &name_at, &desc_at)) > 0) {
+			const char *bytes = data->d_buf;
+
+			at = next;
+			if (note.n_type != 3 || note.n_namesz != sizeof("stapsdt") ||
+			    memcmp(bytes + name_at, "stapsdt", sizeof("stapsdt")) ||
+			    !note_mark(ge, bytes + desc_at, note.n_descsz, name, &offset))
+				continue;
+			if (nr == GATE_MAX_RETURNS)
+				return -ENOSPC;
+			list[nr++] = offset;
+		}
+	}
+	return nr;
 }

@@ -5,27 +5,53 @@
 #include <linux/types.h>
 #include <stdbool.h>
 
-/* A gate has so many triggers of a kind. */
+/* Maximum number of starters, and of stoppers, of a gate */
 #define GATE_MAX_RETURNS	64
-/* Larger functions are not looked through. */
+/* Larger functions are not searched. */
 #define GATE_MAX_CODE		(1 << 20)
 
 struct gate_elf;
+struct gate_range;
+
+/* What an instruction does to the flow of control. */
+enum gate_flow {
+	GATE_FLOW_NEXT,
+	GATE_FLOW_CALL,
+	GATE_FLOW_RETURN,
+	GATE_FLOW_MAY_RETURN,	/* or go on with the next one */
+	GATE_FLOW_JUMP,		/* to an address that the instruction tells */
+	GATE_FLOW_BRANCH,	/* the same, or to the next one */
+	GATE_FLOW_TABLE,	/* jump to an address of this function, by a table */
+	GATE_FLOW_UNKNOWN,
+};
+
+/* Where the flow of control comes into ranges of code, and where it leaves them. */
+struct gate_edges {
+	int	nr_on;
+	int	nr_off;
+	/* places in the file */
+	u64	on[GATE_MAX_RETURNS];
+	u64	off[GATE_MAX_RETURNS];
+	/* Each entry has one exit, and no other way leads to either. */
+	bool	pair;
+	/* Functions are called inside. */
+	bool	calls;
+};
 
 /* A function, or one of the copies that the compiler has made of it. */
 struct gate_function {
 	char	*symbol;
-	/* as it stood in the source, if that can be told */
+	/* name in the source, if known */
 	char	*name;
-	/* addresses of the program's own */
+	/* addresses in the program */
 	u64	start;
 	u64	entry;
 	u64	size;
-	/* the place of @entry in the file */
+	/* offset of @entry in the file */
 	u64	offset;
-	/* The kernel begins the program with it, so that it has no return address. */
+	/* The program starts with this function, so it has no return address. */
 	bool	is_first;
-	/* places in the file of all instructions that return from it */
+	/* offsets in the file of all instructions that return from it */
 	int	nr_returns;
 	u64	returns[GATE_MAX_RETURNS];
 };
@@ -39,6 +65,17 @@ int gate_elf__find(struct gate_elf *ge, const char *name, struct gate_function *
 void gate_functions__free(struct gate_function *list, int nr);
 char *gate_elf__near(struct gate_elf *ge, const char *name);
 int gate_elf__find_returns(struct gate_elf *ge, struct gate_function *function);
+int gate_elf__find_mark(struct gate_elf *ge, const char *name, u64 *list);
+bool gate_elf__name_matches(const char *symbol, const char *function);
+int gate_elf__offset(struct gate_elf *ge, u64 address, u64 *offset);
+unsigned char *gate_elf__read(struct gate_elf *ge, const struct gate_range *range);
+const char *gate_elf__function_at(struct gate_elf *ge, u64 address, struct gate_range *range);
+enum gate_flow gate_elf__flow(struct gate_elf *ge, const unsigned char *code, size_t len,
+			      const unsigned char *before, u64 address, int *length, u64 *target);
+
+/* gate-range.c */
+int gate_elf__find_edges(struct gate_elf *ge, const struct gate_range *ranges, int nr,
+			 struct gate_edges *edges, char **why);
 #endif
 
 #endif /* __PERF_GATE_ELF_H */

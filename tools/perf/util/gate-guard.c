@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The guard of --inside: are the windows those of the function?
+ * The guard of --inside: check that windows match calls of the function.
  *
- * Each entry of the function begins a window or goes deeper into one, and each return
- * takes that back. A return that the kernel does not see leaves a window open for as long
- * as the thread lives, and all that the thread does is counted. The events that open and
- * close gates count themselves, so that perf can compare the two numbers.
+ * Each entry of the function begins a window or a nested level, and each return ends one.
+ * A return that the kernel misses leaves a window open for as long as the thread lives,
+ * and everything that the thread does is counted. The events that open and close gates
+ * count as well, so perf can compare the two numbers.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,19 +25,19 @@
 #include "gate.h"
 #include "target.h"
 
-/* How long a window of a running program has to end, in steps of milliseconds. */
+/* Time that perf waits for the last windows of a running program to end. */
 #define SETTLE_STEPS	100
 #define SETTLE_MS	10
 
 struct balance {
 	u64	entries;
 	u64	returns;
-	/* Some thread, or CPU, has more entries than returns, or fewer. */
+	/* Some thread or CPU has more entries than returns, or fewer. */
 	bool	open;
 	bool	surplus;
 };
 
-static u64 count_at(struct gate_trigger **triggers, int nr, int x, int y)
+static u64 sum_counts(struct gate_trigger **triggers, int nr, int x, int y)
 {
 	u64 sum = 0;
 	int i;
@@ -54,8 +54,8 @@ static u64 count_at(struct gate_trigger **triggers, int nr, int x, int y)
 	return sum;
 }
 
-/* Entries stand still, since what opens gates is disabled or its tasks are gone. */
-static void gate__balance(struct gate *gate, struct balance *balance)
+/* Entries do not increase any more: the starters are disabled or their tasks are gone. */
+static void gate__count_balance(struct gate *gate, struct balance *balance)
 {
 	struct evsel *first = gate_trigger__first(gate->on[0]);
 	int x, y;
@@ -65,8 +65,8 @@ static void gate__balance(struct gate *gate, struct balance *balance)
 		return;
 	for (x = 0; x < xyarray__max_x(first->core.fd); x++) {
 		for (y = 0; y < xyarray__max_y(first->core.fd); y++) {
-			u64 entries = count_at(gate->on, gate->nr_on, x, y);
-			u64 returns = count_at(gate->off, gate->nr_off, x, y);
+			u64 entries = sum_counts(gate->on, gate->nr_on, x, y);
+			u64 returns = sum_counts(gate->off, gate->nr_off, x, y);
 
 			balance->entries += entries;
 			balance->returns += returns;
@@ -76,7 +76,7 @@ static void gate__balance(struct gate *gate, struct balance *balance)
 	}
 }
 
-static void gate__tell(struct gate *gate, struct balance *balance, u64 missed)
+static void gate__warn_not_exact(struct gate *gate, struct balance *balance, u64 missed)
 {
 	pr_warning("%s: <not exact>: %" PRIu64 " entries, %" PRIu64 " returns", gate->where,
 		   balance->entries, balance->returns);
@@ -85,29 +85,30 @@ static void gate__tell(struct gate *gate, struct balance *balance, u64 missed)
 	pr_warning(".\n");
 
 	if (balance->surplus && !balance->open)
-		pr_warning("Returns without an entry: it was running when perf began to look, or fork() in it made a\n"
-			   "process that returned as well. The windows are right then; --inside-lax accepts them.\n");
+		pr_warning("Returns without an entry: it was running when perf began, or a child of fork() in it\n"
+			   "returned as well. Then the windows are right, and --inside-lax accepts them.\n");
 	else if (strstarts(gate->where, "inside of kernel:"))
 		pr_warning("A window that has not ended counts all that its thread does. Threads may still be in the\n"
 			   "function: then the result is right, and --inside-lax accepts it.\n");
 	else if (gate->by_return_address)
 		pr_warning("A window that has not ended counts all that its thread does: recursion deeper than 64,\n"
 			   "longjmp() or an exception left the function. If instead the program ended inside of it,\n"
-			   "the result is right, and --inside-lax accepts it. Otherwise take two events with\n"
+			   "the result is right, and --inside-lax accepts it. Otherwise use two events with\n"
 			   "--gate-on and --gate-off.\n");
 	else
 		pr_warning("A window that has not ended counts all that its thread does: longjmp() or an exception\n"
 			   "left the function. If instead the program ended inside of it, the result is right, and\n"
-			   "--inside-lax accepts it. Otherwise take two events with --gate-on and --gate-off.\n");
+			   "--inside-lax accepts it. Otherwise use two events with --gate-on and --gate-off.\n");
 }
 
 /**
- * evlist__check_gates - Compare how often functions were entered and left
+ * evlist__check_gates - Compare the numbers of entries and returns
  * @evlist:	A list that is disabled, or whose program has ended, and not yet closed
- * @target:	What was measured
+ * @target:	The measured target
  * @lax:	Accept the result in any case
  *
- * Windows of a program that goes on are given a second to end. Says so if some do not.
+ * The windows of a program that keeps running get a second to end. A warning is
+ * printed if some do not.
  */
 void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax)
 {
@@ -122,18 +123,20 @@ void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax)
 	list_for_each_entry(gate, &evlist->gates->gates, node) {
 		u64 missed = 0;
 
-		/* main() cannot be left but by its return or with the program. */
+		/* main() ends by its return or with the program, so do not check it. */
 		if (!gate->function || !strcmp(gate->function, "main"))
 			continue;
 		for (;; steps--) {
-			gate__balance(gate, &balance);
+			gate__count_balance(gate, &balance);
 			if (!balance.open || steps <= 0)
 				break;
 			usleep(SETTLE_MS * 1000);
 		}
+		gate->nr_open = balance.entries > balance.returns ?
+				balance.entries - balance.returns : 0;
 		for (i = 0; i < gate->nr_off; i++)
 			missed += gate_trigger__missed(gate->off[i]);
-		/* What was inside when perf came returns without having entered. */
+		/* Calls that were in progress when perf attached return without an entry. */
 		if (!target__none(target) && !target__has_cpu(target))
 			balance.surplus = false;
 		if (!balance.open && !balance.surplus && !missed)
@@ -143,8 +146,32 @@ void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax)
 				 balance.entries, balance.returns);
 			continue;
 		}
-		gate__tell(gate, &balance, missed);
-		evlist->gates->not_exact = true;
+		gate__warn_not_exact(gate, &balance, missed);
+		gate->not_exact = true;
+	}
+}
+
+/**
+ * evlist__count_open - Compare how often functions were entered and left so far
+ * @evlist:	A list that counts
+ *
+ * Windows that are open at the end of an interval are ordinary ones unless they stay so: the
+ * number is told, and what it means is found at the end.
+ */
+void evlist__count_open(struct evlist *evlist)
+{
+	struct balance balance;
+	struct gate *gate;
+
+	if (!evlist->gates)
+		return;
+
+	list_for_each_entry(gate, &evlist->gates->gates, node) {
+		if (!gate->function)
+			continue;
+		gate__count_balance(gate, &balance);
+		gate->nr_open = balance.entries > balance.returns ?
+				balance.entries - balance.returns : 0;
 	}
 }
 
@@ -152,9 +179,17 @@ void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax)
  * evlist__gates_not_exact - Tell whether counts of windows are too high
  * @evlist:	The list
  *
- * Return: true if evlist__check_gates() has found that.
+ * Return: true if evlist__check_gates() has found such a gate.
  */
 bool evlist__gates_not_exact(struct evlist *evlist)
 {
-	return evlist->gates && evlist->gates->not_exact;
+	struct gate *gate;
+
+	if (!evlist->gates)
+		return false;
+	list_for_each_entry(gate, &evlist->gates->gates, node) {
+		if (gate->not_exact)
+			return true;
+	}
+	return false;
 }

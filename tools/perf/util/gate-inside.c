@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * --inside WHERE: the two events that begin and end a function or a system call.
+ * --inside WHERE: events for the entry and the returns of a function or a system
+ * call.
  *
- * Functions need neither tracefs nor perf probe: an event of the uprobe or kprobe PMU
- * is gone with its descriptor, however perf ends.
+ * Functions need neither tracefs nor perf probe: a probe of the uprobe or kprobe PMU
+ * ends with its descriptor, however perf ends.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -28,12 +29,13 @@
 #include "target.h"
 
 /**
- * gate__new_probe - Make an event of an entry or a return
+ * gate__new_probe - Create an event for an entry or a return
  * @pmu_name:		"uprobe" or "kprobe"
- * @name:		What it is called in messages
- * @at_return:		It is the return from the function that begins there
- * @where:		The path of the file, or the kernel's function; not copied
- * @offset:		Where in it
+ * @name:		Name of the event in messages
+ * @at_return:		Probe the return from the function that begins at @offset
+ * @where:		The path of the file, or the function of the kernel; not
+ *		copied
+ * @offset:		Offset in the file or function
  * @ref_ctr_offset:	The semaphore of a marker, or 0
  *
  * Return: the event, or NULL after a message.
@@ -62,9 +64,20 @@ struct evsel *gate__new_probe(const char *pmu_name, const char *name, bool at_re
 	return evsel;
 }
 
-/* Let a probe at @offset of @path move the gate: at the entry, a return, or by uretprobe. */
-static int gate__add_probe(struct gates *gates, struct gate *gate, const char *name,
-			   const char *path, u64 offset, bool is_starter, bool at_return)
+/**
+ * gate__add_probe - Let a probe of a program move a gate
+ * @gates:	All gates
+ * @gate:	The gate
+ * @name:	What the probe is called in messages
+ * @path:	The program, which is copied
+ * @offset:	The place in the file
+ * @is_starter:	It opens the gate, and does not close it
+ * @at_return:	It is the return, by its address, from the function that begins there
+ *
+ * Return: 0, or a negative error code, for -EINVAL after a message.
+ */
+int gate__add_probe(struct gates *gates, struct gate *gate, const char *name,
+		    const char *path, u64 offset, bool is_starter, bool at_return)
 {
 	struct gate_trigger *trigger;
 	char *copy = strdup(path);
@@ -82,7 +95,7 @@ static int gate__add_probe(struct gates *gates, struct gate *gate, const char *n
 	return is_starter ? gate__add_starter(gate, trigger) : gate__add_stopper(gate, trigger);
 }
 
-/* The file that execvp() would take. */
+/* Find the file that execvp() would execute. */
 static char *find_program(const char *name)
 {
 	char *found = NULL, *dirs, *dir, *next;
@@ -106,7 +119,7 @@ static char *find_program(const char *name)
 }
 
 #ifdef HAVE_LIBELF_SUPPORT
-/* The two events of one copy of the function. */
+/* Add the events of one copy of the function. */
 static int gate__add_function(struct gates *gates, struct gate *gate, const char *path,
 			      const struct gate_function *function, bool by_return_address)
 {
@@ -129,8 +142,8 @@ static int gate__add_function(struct gates *gates, struct gate *gate, const char
 	return err;
 }
 
-/* Functions of one name that are not copies of one function. */
-static bool are_different(const struct gate_function *list, int nr)
+/* Tell whether functions of one name are different functions, not copies of one. */
+static bool is_ambiguous(const struct gate_function *list, int nr)
 {
 	int i;
 
@@ -139,7 +152,7 @@ static bool are_different(const struct gate_function *list, int nr)
 
 		if (a != b || strncmp(list[0].symbol, list[i].symbol, a))
 			return true;
-		/* Neither has a suffix: static functions of two files. */
+		/* Without suffixes, they are static functions of different files. */
 		if (!list[0].symbol[a] && !list[i].symbol[b])
 			return true;
 	}
@@ -151,7 +164,7 @@ static void tell_ambiguous(const char *function, const char *path,
 {
 	int i;
 
-	pr_err("--inside: %s is at %d places of %s:\n", function, nr, path);
+	pr_err("--inside: %s names %d functions of %s:\n", function, nr, path);
 	for (i = 0; i < nr; i++)
 		pr_err("  %#" PRIx64 " %s\n", list[i].start, list[i].name);
 	pr_err("Name one of them, a function of C++ with its arguments, a static function of C with its\n"
@@ -163,11 +176,11 @@ static void tell_not_found(struct gate_elf *ge, const char *function, const char
 	char *near;
 
 	if (!gate_elf__has_symbols(ge)) {
-		pr_err("--inside: %s has no symbols: it is stripped. Take one that is not, or set probes by\n"
+		pr_err("--inside: %s has no symbols: it is stripped. Use one that is not, or set probes by\n"
 		       "address, perf probe -x %s in=0x..., for --gate-on and --gate-off.\n", path, path);
 		return;
 	}
-	pr_err("--inside: no function %s in %s. If it is one of a library, say so: LIBRARY:%s\n",
+	pr_err("--inside: no function %s in %s. For a function of a library: LIBRARY:%s\n",
 	       function, path, function);
 	near = gate_elf__near(ge, function);
 	if (near)
@@ -177,23 +190,23 @@ static void tell_not_found(struct gate_elf *ge, const char *function, const char
 	free(near);
 }
 
-/* Uretprobes are dangerous to programs that look at their stack. */
+/* A uretprobe can kill a program that unwinds its stack, so warn. */
 static void warn_return_address(struct gate_elf *ge, const struct gate_function *function,
 				const char *path)
 {
 	if (gate_elf__has_section(ge, ".gcc_except_table") ||
 	    gate_elf__has_section(ge, ".rustc"))
-		pr_warning("Note: the code of %s does not tell where it returns, so a uretprobe replaces its return\n"
+		pr_warning("Note: the code of %s does not show its returns, so a uretprobe replaces its return\n"
 			   "address: an exception or panic that leaves it ends %s.\n", function->name, path);
 }
 
-/* Goroutines go from one thread to another, inside of functions, too. */
-static int check_go(struct gate_elf *ge, const char *function, const char *path)
+/* Goroutines may change their thread inside of a function. */
+static int refuse_go_program(struct gate_elf *ge, const char *function, const char *path)
 {
 	if (!gate_elf__has_section(ge, ".gopclntab"))
 		return 0;
 	pr_err("--inside: %s is a program of Go, whose goroutines leave their thread inside of functions: a\n"
-	       "window would be one of another goroutine. Take --inside syscalls:NAME, or set two probes at\n"
+	       "window would count another goroutine. Use --inside syscalls:NAME, or set two probes at\n"
 	       "a stretch that does not wait, perf probe -x %s %s:LINE, for --gate-on and --gate-off.\n",
 	       path, path, function);
 	return -EINVAL;
@@ -210,7 +223,7 @@ static int gate__set_functions(struct gates *gates, struct gate *gate, struct ga
 	}
 	for (i = 0; i < nr; i++) {
 		if (list[i].is_first) {
-			pr_err("--inside: the kernel begins the program with %s, which never returns. Take main.\n",
+			pr_err("--inside: the kernel begins the program with %s, which never returns. Use main.\n",
 			       list[i].name);
 			return -EINVAL;
 		}
@@ -232,9 +245,9 @@ static int gate__set_functions(struct gates *gates, struct gate *gate, struct ga
 	return 0;
 }
 
-static bool is_name(const char *function)
+static bool is_function_name(const char *function)
 {
-	/* Names of C++ have anything in them, operator+ too. */
+	/* Names of C++ may have any character, as in operator+. */
 	return *function && *function != '+' && *function != '@' &&
 	       (strstr(function, "::") || strchr(function, '(') ||
 		!strpbrk(function, "+%;=* \t"));
@@ -247,7 +260,7 @@ static int gate__set_function(struct gates *gates, struct gate *gate, const char
 	struct gate_elf *ge;
 	int err = -EINVAL, nr;
 
-	if (!is_name(function)) {
+	if (!is_function_name(function)) {
 		pr_err("--inside: %s is not the name of a function\n", function);
 		return -EINVAL;
 	}
@@ -261,17 +274,24 @@ static int gate__set_function(struct gates *gates, struct gate *gate, const char
 	if (nr < 0) {
 		err = nr;
 	} else if (!nr) {
-		tell_not_found(ge, function, path);
-	} else if (are_different(list, nr)) {
+		err = gate__set_inlined(gates, gate, ge, path, function, /*is_function=*/false);
+		if (!err) {
+			tell_not_found(ge, function, path);
+			err = -EINVAL;
+		}
+	} else if (is_ambiguous(list, nr)) {
 		tell_ambiguous(function, path, list, nr);
-	} else if (!check_go(ge, function, path)) {
+	} else if (!refuse_go_program(ge, function, path)) {
 		gate->function = strdup(function);
 		err = gate->function ?
 		      gate__set_functions(gates, gate, ge, path, list, nr) : -ENOMEM;
+		if (!err)
+			err = gate__set_inlined(gates, gate, ge, path, function,
+						/*is_function=*/true);
 	}
 	gate_functions__free(list, max(nr, 0));
 	gate_elf__delete(ge);
-	return err;
+	return min(err, 0);
 }
 #else
 static int gate__set_function(struct gates *gates __maybe_unused, struct gate *gate __maybe_unused,
@@ -305,7 +325,7 @@ static int gate__set_syscall(struct evlist *evlist, struct gate *gate, const cha
 	return 0;
 }
 
-/* The colon between file and function. Those of C++ come in pairs. */
+/* Find the colon between file and function; skip the double colons of C++. */
 static const char *find_colon(const char *inside)
 {
 	const char *p;
@@ -332,25 +352,26 @@ static char *find_file(const char *inside, const char *colon, struct target *tar
 		if (!path)
 			pr_err("--inside: no program %s\n", program);
 	} else if (target->pid && !strchr(target->pid, ',')) {
-		/* Itself, since the process may see other files than perf does. */
+		/* Use the file of the process itself, which may have another root than perf. */
 		if (asprintf(&name, "/proc/%s/exe", target->pid) < 0)
 			return NULL;
 		path = access(name, R_OK) ? NULL : strdup(name);
 		if (!path)
-			pr_err("--inside: cannot tell the program of process %s: %m\n", target->pid);
+			pr_err("--inside: cannot find the program of process %s: %m\n", target->pid);
 	} else {
-		pr_err("--inside: a function of which program? Say PROGRAM:%s\n", inside);
+		pr_err("--inside: name the program of the function: PROGRAM:%s\n", inside);
 	}
 	free(name);
 	return path;
 }
 
 /**
- * gate__set_inside - Find what opens and closes a gate
- * @evlist:	Whose gate it is
+ * gate__set_inside - Set the triggers of a gate for --inside
+ * @evlist:	List whose gate it is
  * @gate:	The gate, which has no events yet
- * @inside:	[PATH:]FUNCTION, kernel:FUNCTION or syscalls:NAME
- * @target:	What is measured
+ * @inside:	[PATH:]FUNCTION, [PATH:]FILE:LINE-LINE, [PATH:]mark:NAME, kernel:FUNCTION or
+ *		syscalls:NAME
+ * @target:	The target to measure
  * @program:	The program that perf will start, or NULL
  *
  * Return: 0, or a negative error code after a message.
@@ -358,9 +379,10 @@ static char *find_file(const char *inside, const char *colon, struct target *tar
 int gate__set_inside(struct evlist *evlist, struct gate *gate, const char *inside,
 		     struct target *target, const char *program)
 {
-	const char *colon = find_colon(inside);
+	const char *colon = find_colon(inside), *name;
+	int first, last, err;
+	size_t len;
 	char *path;
-	int err;
 
 	if (asprintf(&gate->where, "inside of %s", inside) < 0) {
 		gate->where = NULL;
@@ -372,10 +394,29 @@ int gate__set_inside(struct evlist *evlist, struct gate *gate, const char *insid
 	if (strstarts(inside, "kernel:"))
 		return gate__set_kernel_function(evlist->gates, gate, inside, colon + 1);
 
+	/* The first colon may be that of mark:NAME, or of FILE:LINE-LINE. */
+	len = gate_lines__parse(inside, &first, &last);
+	if (strstarts(inside, "mark:") || (len && colon == inside + len))
+		colon = NULL;
+	name = colon ? colon + 1 : inside;
+	if (len && !last) {
+		pr_err("--inside %s: say which lines, such as %s-%d\n", inside, name, first + 1);
+		return -EINVAL;
+	}
+
 	path = find_file(inside, colon, target, program);
 	if (!path)
 		return -EINVAL;
-	err = gate__set_function(evlist->gates, gate, path, colon ? colon + 1 : inside);
+	if (strstarts(name, "mark:")) {
+		err = gate__set_mark(evlist->gates, gate, path, name + strlen("mark:"));
+	} else if (len) {
+		char *file = strndup(name, inside + len - name);
+
+		err = file ? gate__set_lines(evlist->gates, gate, path, file, first, last) : -ENOMEM;
+		free(file);
+	} else {
+		err = gate__set_function(evlist->gates, gate, path, name);
+	}
 	free(path);
 	return err;
 }

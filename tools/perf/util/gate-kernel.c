@@ -2,10 +2,11 @@
 /*
  * --inside kernel:FUNCTION: entry and return of a function of the kernel.
  *
- * A kretprobe follows as many calls at a time as it was told when it was made. The kprobe
- * PMU cannot be told, so that a function in which tens of threads sleep loses returns.
- * tracefs can: perf makes the return's probe there, under a name that has its own process
- * id, and takes it away at the end. A perf that was killed leaves it to the next one.
+ * A kretprobe follows a limited number of concurrent calls, which is set when it is
+ * created. The kprobe PMU cannot set that number, so returns are lost if tens of threads
+ * sleep in the function. tracefs can: perf creates the probe of the return there, under a
+ * name with its process ID, and removes it at the end. If perf was killed, the next perf
+ * removes the probe.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +26,7 @@
 #include "evsel.h"
 #include "gate.h"
 
-/* The most that the kernel takes. */
+/* Maximum that the kernel accepts. */
 #define MAX_ACTIVE	4096
 #define GROUP		"perf_gate_"
 
@@ -47,7 +48,7 @@ static int write_probe(const char *line)
 	return err;
 }
 
-/* Take away the probes of processes that are gone. */
+/* Remove the probes of processes that are gone. */
 static void delete_stale_probes(void)
 {
 	char *path = get_tracing_file("kprobe_events"), *line = NULL;
@@ -73,7 +74,7 @@ static void delete_stale_probes(void)
 		fclose(file);
 }
 
-/* The return of @function by tracefs; NULL if that cannot be had. */
+/* Create a probe of the return of @function by tracefs; NULL on errors. */
 static struct evsel *new_tracefs_return(const char *function, char **name)
 {
 	static int number;
@@ -117,7 +118,7 @@ out:
 }
 
 /**
- * gate_trigger__delete_tracefs - Take away the probe that was made for a trigger
+ * gate_trigger__delete_tracefs - Remove the probe that was created for a trigger
  * @trigger:	A trigger whose events are closed
  */
 void gate_trigger__delete_tracefs(struct gate_trigger *trigger)
@@ -133,10 +134,10 @@ void gate_trigger__delete_tracefs(struct gate_trigger *trigger)
 }
 
 /**
- * gate_trigger__missed - How many occurrences of a trigger the kernel did not see
+ * gate_trigger__missed - Get the number of occurrences that the kernel missed
  * @trigger:	The trigger
  *
- * Return: the number of misses of a kretprobe that tracefs made; 0 for others.
+ * Return: the number for a kretprobe of tracefs; 0 for other triggers.
  */
 u64 gate_trigger__missed(struct gate_trigger *trigger)
 {
@@ -150,7 +151,7 @@ u64 gate_trigger__missed(struct gate_trigger *trigger)
 	path = get_tracing_file("kprobe_profile");
 	file = path ? fopen(path, "r") : NULL;
 	put_tracing_file(path);
-	/* There it stands without its group. */
+	/* kprobe_profile has the name without the group. */
 	name = strchr(name, '/') + 1;
 	while (file && getline(&line, &size, file) > 0) {
 		char event[64];
@@ -167,10 +168,10 @@ u64 gate_trigger__missed(struct gate_trigger *trigger)
 }
 
 /**
- * gate__set_kernel_function - Let entry and return of a function of the kernel move a gate
+ * gate__set_kernel_function - Let entry and return of a kernel function move a gate
  * @gates:	All gates
  * @gate:	The gate, which has no events yet
- * @inside:	What the user called it
+ * @inside:	The function in the words of the user
  * @function:	The function
  *
  * Return: 0, or a negative error code after a message.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What gates are to counts: the events gate_count and gate_time, which tell how many
- * windows there were and for how long, and the scaling of events that took turns.
+ * Counts of gates: the events gate_count and gate_time, which tell the number of
+ * windows and their total time, and the scaling of multiplexed events.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,12 +44,33 @@ static struct evsel *evlist__add_gate_tool(struct evlist *evlist, struct gate *g
 	return evsel;
 }
 
+/* Let those of a region end the region. */
+static void evlist__group_by_region(struct evlist *evlist)
+{
+	struct evsel *evsel, *next, *last;
+	struct gate *gate;
+	int idx = 0;
+
+	list_for_each_entry(gate, &evlist->gates->gates, node) {
+		last = NULL;
+		evlist__for_each_entry_safe(evlist, next, evsel) {
+			if (evsel->gate != gate)
+				continue;
+			if (last && evsel__is_gate_tool(evsel))
+				list_move(&evsel->core.node, &last->core.node);
+			last = evsel;
+		}
+	}
+	evlist__for_each_entry(evlist, evsel)
+		evsel->core.idx = idx++;
+}
+
 /**
  * evlist__add_gate_tools - Add gate_count and gate_time for each gate
- * @evlist:	Whose gates are set up
+ * @evlist:	List whose gates are set up
  *
- * They come last, since they are read from counts that are read before them; those
- * that the user asked for make way.
+ * They are added at the end, because they use counts of events that are read
+ * before. Events of the same name that the user listed are replaced.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -80,11 +101,15 @@ int evlist__add_gate_tools(struct evlist *evlist)
 
 	only = list_is_singular(&gates->gates);
 	list_for_each_entry(gate, &gates->gates, node) {
-		gate->count = evlist__add_gate_tool(evlist, gate, PERF_TOOL_GATE_COUNT, only);
+		gate->count = evlist__add_gate_tool(evlist, gate, PERF_TOOL_GATE_COUNT,
+						    only || gate->region);
 		if (!gate->count ||
-		    !evlist__add_gate_tool(evlist, gate, PERF_TOOL_GATE_TIME, only))
+		    !evlist__add_gate_tool(evlist, gate, PERF_TOOL_GATE_TIME,
+					   only || gate->region))
 			return -ENOMEM;
 	}
+	if (gates->has_regions)
+		evlist__group_by_region(evlist);
 	return 0;
 }
 
@@ -94,7 +119,7 @@ int evlist__add_gate_tools(struct evlist *evlist)
  * @cpu_map_idx:	Index of its CPU
  * @thread:		Index of its thread
  *
- * The event that is the gate's reference was read before.
+ * The reference event of the gate must have been read before.
  *
  * Return: 0, or -EINVAL if no event that has the gate is supported.
  */
@@ -132,10 +157,10 @@ int evsel__read_gate(struct evsel *evsel, int cpu_map_idx, int thread)
 }
 
 /*
- * An event that shares counters with others has missed a part of the windows, and that
- * is not the part that it has missed of all time. The reference ran in all of them:
- * let its time inside be the time enabled, and that of the event the time running, and
- * all that scales counts is right.
+ * A multiplexed event misses some share of the windows, which differs from the share of
+ * the total time that it misses. The reference runs in all windows. So take the time
+ * inside of the reference as enabled time and the time inside of the event as running
+ * time, and the usual scaling is right.
  */
 static void evsel__scale_gate(struct evsel *evsel, struct evsel *reference, int idx, int ref,
 			      int thread)
@@ -147,25 +172,25 @@ static void evsel__scale_gate(struct evsel *evsel, struct evsel *reference, int 
 	if (!count->ena)
 		return;
 
-	/* Without a window there is nothing that could be missed. */
+	/* Without a window, nothing is missed. */
 	count->ena = whole->gate_time ?: 1;
 	if (never)
 		return;
-	/* Counters of hardware start and stop a little later. */
+	/* Hardware counters start and stop a little later than the clock. */
 	if (always || !whole->gate_time || count->gate_time > count->ena)
 		count->run = count->ena;
 	else
 		count->run = count->gate_time;
 
-	/* What was told at the end of an interval does not become less. */
+	/* The value must not be lower than at the end of the last interval. */
 	if (evsel->prev_raw_counts)
 		count->run = max(count->run,
 				 perf_counts(evsel->prev_raw_counts, idx, thread)->run);
 }
 
 /**
- * evlist__scale_gates - Prepare what was read for being scaled
- * @evlist:	Whose events were just read
+ * evlist__scale_gates - Set the times by which gated counts are scaled
+ * @evlist:	List whose events have just been read
  */
 void evlist__scale_gates(struct evlist *evlist)
 {
@@ -194,9 +219,79 @@ void evlist__scale_gates(struct evlist *evlist)
 	}
 }
 
+/* The part of the name that tells the gate, behind "gate_count "; NULL if it is another event */
+static const char *tool_where(struct evsel *evsel, enum perf_tool_event event)
+{
+	const char *name = evsel__name(evsel), *tool = perf_tool_event__to_str(event);
+	size_t len = strlen(tool);
+
+	if (strncmp(name, tool, len) || (name[len] && name[len] != ' '))
+		return NULL;
+	return name[len] ? name + len + 1 : "";
+}
+
+/* The gate of an event of a file, if its name or that there is only one tells */
+static struct gate *gates__of_file(struct gates *gates, struct evsel *evsel)
+{
+	size_t len = strlen(evsel__name(evsel));
+	struct gate *gate;
+
+	if (list_is_singular(&gates->gates))
+		return list_first_entry(&gates->gates, struct gate, node);
+	list_for_each_entry(gate, &gates->gates, node) {
+		size_t where = gate->where ? strlen(gate->where) : 0;
+
+		if (where && where < len && !strcmp(evsel__name(evsel) + len - where, gate->where))
+			return gate;
+	}
+	return NULL;
+}
+
 /**
- * evlist__warn_no_window - Say so if a gate has never been opened
- * @evlist:	Whose events are read for the last time
+ * evlist__restore_gates - Find out which events of a file counted in which windows
+ * @evlist:	The events of the file
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int evlist__restore_gates(struct evlist *evlist)
+{
+	struct gate *gate = NULL;
+	struct evsel *evsel;
+	const char *where;
+
+	if (evlist->gates)
+		return 0;
+	evlist__for_each_entry(evlist, evsel) {
+		where = tool_where(evsel, PERF_TOOL_GATE_COUNT);
+		if (where) {
+			if (evlist__new_gates(evlist))
+				return -ENOMEM;
+			gate = gates__new_gate(evlist->gates);
+			if (!gate)
+				return -ENOMEM;
+			/* Of a single gate the name says nothing. */
+			if (*where)
+				gate->where = strdup(where);
+			gate->count = evsel;
+			evsel->gate = gate;
+			evsel->tool_event = PERF_TOOL_GATE_COUNT;
+		} else if (gate && tool_where(evsel, PERF_TOOL_GATE_TIME)) {
+			evsel->gate = gate;
+			evsel->tool_event = PERF_TOOL_GATE_TIME;
+		}
+	}
+	if (!evlist->gates)
+		return 0;
+	evlist__for_each_entry(evlist, evsel) {
+		if (!evsel->gate && evsel->core.attr.read_format & PERF_FORMAT_GATE_COUNT)
+			evsel->gate = gates__of_file(evlist->gates, evsel);
+	}
+	return 0;
+}
+
+/**
+ * evlist__warn_no_window - Warn if a gate was never opened
+ * @evlist:	List whose events were read for the last time
  */
 void evlist__warn_no_window(struct evlist *evlist)
 {

@@ -2,12 +2,12 @@
 /*
  * Events that count and sample only between two other events: the kernel's gates.
  *
- * The event terms gate-on=, gate-off=, gate-nest and no-gate speak of one event, the
- * options --inside, --gate-on and --gate-off of all that do not speak for themselves.
+ * The event terms gate-on=, gate-off=, gate-nest and no-gate apply to one event, the
+ * options --inside, --gate-on and --gate-off to all events without such a term.
  *
- * An event that moves a gate, a trigger, is never one of the list. perf opens its
- * own, which writes no records, and which follows its task to all CPUs even if those
- * that it gates are opened for each CPU.
+ * A trigger, an event that moves a gate, is never part of the event list. perf opens
+ * a separate event, which writes no records, and which follows its task to all CPUs
+ * even if the gated events are opened for each CPU.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@
 #include "pmu.h"
 #include "target.h"
 
-/* A trigger that was opened. */
+/* One open event of a trigger. */
 struct gate_instance {
 	struct list_head	node;
 	struct evsel		*evsel;
@@ -45,7 +45,7 @@ static bool is_probe(struct evsel *evsel)
 	return pmu && (!strcmp(pmu->name, "uprobe") || !strcmp(pmu->name, "kprobe"));
 }
 
-/* The kernel itself counts it, so that each occurrence fires. */
+/* Tell whether the kernel counts the event in software, so that each occurrence fires. */
 static bool fires_always(struct evsel *evsel)
 {
 	struct perf_event_attr *attr = &evsel->core.attr;
@@ -62,7 +62,7 @@ static bool fires_always(struct evsel *evsel)
 	}
 }
 
-/* It is to fire and nothing else, each time if it was not given a period. */
+/* The event only has to fire, at each occurrence unless it has a period. */
 static void set_trigger_attr(struct evsel *evsel)
 {
 	struct perf_event_attr *attr = &evsel->core.attr;
@@ -87,10 +87,11 @@ static void set_trigger_attr(struct evsel *evsel)
 
 /**
  * gates__add_trigger - Add an event that can open and close gates
- * @gates:	To which it is added
- * @name:	What it is called in messages, and looked up by
- * @proto:	How to open it, which this takes over, also if it fails
- * @source:	The event of the list that it is, or NULL
+ * @gates:	Gates of the list
+ * @name:	Name for messages and for look-ups
+ * @proto:	Event to clone when it is opened; owned by this function even if
+ *		it fails
+ * @source:	The event of the list that the trigger copies, or NULL
  *
  * Return: the trigger, or NULL if there is no memory.
  */
@@ -114,8 +115,8 @@ struct gate_trigger *gates__add_trigger(struct gates *gates, const char *name,
 	return trigger;
 }
 
-/* One event from its text. */
-static struct evsel *parse_one(const char *text, const char *what)
+/* Parse the text of exactly one event. */
+static struct evsel *parse_one_event(const char *text, const char *what)
 {
 	struct parse_events_error err;
 	struct evlist *evlist = evlist__new();
@@ -126,11 +127,11 @@ static struct evsel *parse_one(const char *text, const char *what)
 
 	parse_events_error__init(&err);
 	if (parse_events(evlist, text, &err)) {
-		pr_err("%s=%s: there is no event of this name in the list, and it is none by itself:\n",
+		pr_err("%s=%s: no event of the list has this name, and it is no event itself:\n",
 		       what, text);
 		parse_events_error__print(&err, text);
 	} else if (evlist->core.nr_entries != 1) {
-		pr_err("%s=%s: that is %d events, but only one can do this\n", what, text,
+		pr_err("%s=%s: matches %d events, name a single one\n", what, text,
 		       evlist->core.nr_entries);
 	} else {
 		evsel = evlist__first(evlist);
@@ -142,10 +143,10 @@ static struct evsel *parse_one(const char *text, const char *what)
 }
 
 /**
- * evlist__gate_trigger - The trigger of this name
- * @evlist:	In whose events the name is looked for first
- * @name:	That of an event of the list, or the text of any event
- * @what:	Option or term that says so, for messages
+ * evlist__gate_trigger - Find or create the trigger of a name
+ * @evlist:	List whose events are searched for the name first
+ * @name:	Name of an event of the list, or the text of any event
+ * @what:	Option or term that the name belongs to, for messages
  *
  * Return: the trigger, or NULL after a message.
  */
@@ -162,7 +163,7 @@ struct gate_trigger *evlist__gate_trigger(struct evlist *evlist, const char *nam
 	}
 
 	source = evlist__find_evsel_by_str(evlist, name);
-	proto = source ? evsel__clone(source) : parse_one(name, what);
+	proto = source ? evsel__clone(source) : parse_one_event(name, what);
 	if (!proto)
 		return NULL;
 
@@ -180,8 +181,8 @@ struct gate_trigger *evlist__gate_trigger(struct evlist *evlist, const char *nam
 }
 
 /**
- * gates__new_gate - Add a gate that nothing opens or closes yet
- * @gates:	To which it is added
+ * gates__new_gate - Add a gate without triggers
+ * @gates:	Gates of the list
  *
  * Return: the gate, or NULL if there is no memory.
  */
@@ -199,7 +200,7 @@ struct gate *gates__new_gate(struct gates *gates)
  * @gate:	The gate
  * @trigger:	The trigger
  *
- * Return: 0, or -ENOSPC if the gate has as many as the kernel allows.
+ * Return: 0, or -ENOSPC if the gate has the maximum that the kernel allows.
  */
 int gate__add_starter(struct gate *gate, struct gate_trigger *trigger)
 {
@@ -214,7 +215,7 @@ int gate__add_starter(struct gate *gate, struct gate_trigger *trigger)
  * @gate:	The gate
  * @trigger:	The trigger
  *
- * Return: 0, or -ENOSPC if the gate has as many as the kernel allows.
+ * Return: 0, or -ENOSPC if the gate has the maximum that the kernel allows.
  */
 int gate__add_stopper(struct gate *gate, struct gate_trigger *trigger)
 {
@@ -224,7 +225,7 @@ int gate__add_stopper(struct gate *gate, struct gate_trigger *trigger)
 	return 0;
 }
 
-/* The gate of two events, either of which may be missing. */
+/* Find or create the gate of two triggers, either of which may be missing. */
 static struct gate *evlist__gate(struct evlist *evlist, const char *on, const char *off, bool nest,
 				 const char *on_what, const char *off_what)
 {
@@ -269,7 +270,13 @@ static struct gate *evlist__gate(struct evlist *evlist, const char *on, const ch
 	return gate;
 }
 
-static int evlist__new_gates(struct evlist *evlist)
+/**
+ * evlist__new_gates - Make room for the gates of a list
+ * @evlist:	The list, which may have gates already
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int evlist__new_gates(struct evlist *evlist)
 {
 	struct gates *gates;
 
@@ -295,7 +302,7 @@ static const char *term_str(struct evsel_config_term *term)
 	return term ? term->val.str : NULL;
 }
 
-/* What the terms of an event say, or else the options. */
+/* Set the gate of an event from its terms, or from the options. */
 static int evsel__setup_gate(struct evsel *evsel, struct gate *all)
 {
 	struct evsel_config_term *nest = evsel__get_config_term(evsel, GATE_NEST);
@@ -316,43 +323,83 @@ static int evsel__setup_gate(struct evsel *evsel, struct gate *all)
 	}
 
 	evsel->gate = gate;
+	evsel->gate_is_set_up = true;
 	evsel->core.attr.start_paused = gate && gate->nr_on;
 	evsel->core.attr.gate_nest = gate && (gate->nest || nests);
 	return 0;
 }
 
-/* The gate that options give to all events that do not have one of their own. */
+/**
+ * evsel__has_ignored_gate - Tell whether a tool ignores the terms of gates
+ * @evsel:	An event that is about to be opened
+ *
+ * Return: true if there are such terms, and the tool has not called evlist__setup_gates().
+ */
+bool evsel__has_ignored_gate(struct evsel *evsel)
+{
+	return !evsel->gate_is_set_up &&
+	       (evsel__get_config_term(evsel, GATE_ON) ||
+		evsel__get_config_term(evsel, GATE_OFF) ||
+		evsel__get_config_term(evsel, GATE_NEST) ||
+		evsel__get_config_term(evsel, NO_GATE));
+}
+
+/**
+ * evsel__ignored_gate_strerror - Say which tools open and close gates
+ * @evsel:	An event whose terms are ignored
+ * @msg:	Where the message goes
+ * @size:	Its size
+ *
+ * Return: the length of the message.
+ */
+int evsel__ignored_gate_strerror(struct evsel *evsel, char *msg, size_t size)
+{
+	return scnprintf(msg, size,
+			 "%s: only perf stat and perf record open and close gates, and only those of the events that\n"
+			 "they count or record. Take away the terms gate-on, gate-off, gate-nest and no-gate, or let\n"
+			 "perf record write to perf report or perf script: perf record -o - ... | perf script",
+			 evsel__name(evsel));
+}
+
+/* The gate that options give to an event that has none of its own, if it is the same for all. */
 static int evlist__setup_all(struct evlist *evlist, const struct gate_opts *opts,
 			     struct target *target, const char *program, struct gate **all)
 {
-	if (opts->inside && (opts->on || opts->off)) {
-		pr_err("--inside goes without --gate-on and --gate-off\n");
+	if (opts->nr_inside && (opts->on || opts->off)) {
+		pr_err("--inside cannot be combined with --gate-on or --gate-off\n");
 		return -EINVAL;
 	}
 	if (!gate_opts__any(opts))
 		return 0;
 	if (evlist__new_gates(evlist))
 		return -ENOMEM;
+	evlist->gates->lax = opts->lax;
+	if (opts->nr_inside > 1)
+		return evlist__setup_regions(evlist, opts, target, program);
 
-	if (opts->inside) {
+	if (opts->nr_inside) {
 		*all = gates__new_gate(evlist->gates);
 		if (!*all)
 			return -ENOMEM;
-		return gate__set_inside(evlist, *all, opts->inside, target, program);
+		(*all)->of_options = true;
+		return gate__set_inside(evlist, *all, opts->inside[0], target, program);
 	}
 
 	*all = evlist__gate(evlist, opts->on, opts->off, false, "--gate-on", "--gate-off");
-	return *all ? 0 : -EINVAL;
+	if (!*all)
+		return -EINVAL;
+	(*all)->of_options = true;
+	return 0;
 }
 
 /**
- * evlist__setup_gates - Find out which events are to have gates, and whose
- * @evlist:	The list, complete but for what perf adds for itself
- * @opts:	What was said about all events
- * @target:	What is measured
+ * evlist__setup_gates - Set the gates of events from terms and options
+ * @evlist:	The list, complete except for events that perf adds itself
+ * @opts:	The options for all events
+ * @target:	The target to measure
  * @program:	The program that perf will start, or NULL
  *
- * Call it before the maps of CPUs and threads are made.
+ * Call this before the maps of CPUs and threads are created.
  *
  * Return: 0, or a negative error code after a message.
  */
@@ -370,7 +417,7 @@ int evlist__setup_gates(struct evlist *evlist, const struct gate_opts *opts,
 	evlist__for_each_entry(evlist, evsel) {
 		if (evsel__is_tool(evsel))
 			continue;
-		err = evsel__setup_gate(evsel, all);
+		err = evsel__setup_gate(evsel, evsel->gate ?: all);
 		if (err)
 			return err;
 	}
@@ -378,23 +425,22 @@ int evlist__setup_gates(struct evlist *evlist, const struct gate_opts *opts,
 	if (!evlist->gates)
 		return 0;
 
-	evlist->gates->all = all;
 	if (!perf_can_gate()) {
 		pr_err("The kernel cannot open and close gates of events, which --inside, --gate-on, --gate-off\n"
 		       "and the terms of these names need. It has to be built with CONFIG_PERF_EVENTS_GATE.\n");
 		return -EOPNOTSUPP;
 	}
 	if (target__has_cpu(target) && !target->per_thread)
-		pr_info("Note: a window is one of a CPU, not of a task: what others do there meanwhile counts as well.\n");
+		pr_info("Note: windows are of CPUs, not of tasks: other tasks on the CPU count during a window, too.\n");
 
 	return 0;
 }
 
 /**
- * evlist__gate_where - Where the events count
+ * evlist__gate_where - Describe the windows of all events
  * @evlist:	The list
  *
- * Return: "inside of parse" or the like; NULL if they have no gate, or several.
+ * Return: for example "inside of parse"; NULL if they have no gate, or several.
  */
 const char *evlist__gate_where(struct evlist *evlist)
 {
@@ -403,6 +449,22 @@ const char *evlist__gate_where(struct evlist *evlist)
 	if (!gates || !list_is_singular(&gates->gates))
 		return NULL;
 	return list_first_entry(&gates->gates, struct gate, node)->where;
+}
+
+/**
+ * evsel__region - The region that an event counts in, where there are several
+ * @evsel:	The event
+ *
+ * Return: what the option --inside called it, "" for an event that has none; NULL if there
+ * are not several.
+ */
+const char *evsel__region(struct evsel *evsel)
+{
+	struct gates *gates = evsel->evlist ? evsel->evlist->gates : NULL;
+
+	if (!gates || !gates->has_regions)
+		return NULL;
+	return evsel->gate && evsel->gate->region ? evsel->gate->region : "";
 }
 
 static int gates__link(struct gates *gates, struct gate *gate, struct evsel *evsel,
@@ -414,8 +476,8 @@ static void trigger__open_strerror(struct gate_trigger *trigger, struct evsel *e
 	char msg[BUFSIZ];
 
 	if ((err == EACCES || err == EPERM) && is_probe(evsel)) {
-		pr_err("%s: probes of programs are for root and those with CAP_SYS_ADMIN, those of the kernel\n"
-		       "also for CAP_PERFMON. Without: system calls, where tracefs is readable, software events\n"
+		pr_err("%s: probes of programs need root or CAP_SYS_ADMIN, probes of the kernel need at least\n"
+		       "CAP_PERFMON. Without: system calls if tracefs is readable, software events\n"
 		       "and breakpoints, see --gate-on and --gate-off in 'man perf-gate'.\n", trigger->name);
 		return;
 	}
@@ -427,19 +489,19 @@ static void trigger__open_strerror(struct gate_trigger *trigger, struct evsel *e
 	pr_err("%s, which opens or closes a gate: %s\n", trigger->name, msg);
 }
 
-/* The gate that terms give to the event of the list that the trigger is. */
-static struct gate *trigger__own_gate(struct gates *gates, struct gate_trigger *trigger)
+/* Get the gate that the trigger's source has by its terms. */
+static struct gate *trigger__own_gate(struct gate_trigger *trigger)
 {
 	struct gate *own = trigger->source ? trigger->source->gate : NULL;
 
-	return own != gates->all ? own : NULL;
+	return own && !own->of_options ? own : NULL;
 }
 
-/* A trigger for what @evsel measures, as long as that does. */
+/* Open an event of a trigger for the targets of @evsel, with the same lifetime. */
 static struct gate_instance *trigger__open(struct gates *gates, struct gate_trigger *trigger,
 					   struct evsel *evsel, struct target *target)
 {
-	struct gate *own = trigger__own_gate(gates, trigger);
+	struct gate *own = trigger__own_gate(trigger);
 	struct gate_instance *instance = zalloc(sizeof(*instance));
 	struct perf_event_attr *attr;
 	char msg[BUFSIZ];
@@ -458,6 +520,8 @@ static struct gate_instance *trigger__open(struct gates *gates, struct gate_trig
 	attr = &instance->evsel->core.attr;
 	instance->evsel->core.leader = &instance->evsel->core;
 	instance->evsel->tracking = false;
+	/* Its terms are those of the event of the list that it is. */
+	instance->evsel->gate_is_set_up = true;
 	attr->inherit = evsel->core.attr.inherit;
 	attr->inherit_thread = evsel->core.attr.inherit_thread;
 	attr->remove_on_exec = evsel->core.attr.remove_on_exec;
@@ -468,7 +532,7 @@ static struct gate_instance *trigger__open(struct gates *gates, struct gate_trig
 
 	while (evsel__open(instance->evsel, instance->evsel->core.cpus,
 			   instance->evsel->core.threads) < 0) {
-		/* Others than root may count what happens in user space. */
+		/* Without privileges, fall back to user space only. */
 		if (errno == EACCES && !is_probe(instance->evsel) &&
 		    evsel__fallback(instance->evsel, target, errno, msg, sizeof(msg)))
 			continue;
@@ -481,13 +545,13 @@ static struct gate_instance *trigger__open(struct gates *gates, struct gate_trig
 		       trigger->name);
 		return NULL;
 	}
-	/* It is in the list of instances, as events may gate each other. */
+	/* Link it after it is on the list of instances, because events may gate each other. */
 	if (own && gates__link(gates, own, instance->evsel, target))
 		return NULL;
 	return instance;
 }
 
-static bool same_life(struct evsel *a, struct evsel *b)
+static bool same_lifetime(struct evsel *a, struct evsel *b)
 {
 	return a->core.attr.inherit == b->core.attr.inherit &&
 	       a->core.attr.inherit_thread == b->core.attr.inherit_thread &&
@@ -495,8 +559,8 @@ static bool same_life(struct evsel *a, struct evsel *b)
 }
 
 /*
- * Let @trigger move the gate of @evsel. An event can have so many targets; if that is
- * not enough, another of the same kind takes the rest.
+ * Let @trigger move the gate of @evsel. The number of targets of an event is limited;
+ * if it does not suffice, open another event of the trigger for the rest.
  */
 static int trigger__link(struct gates *gates, struct gate_trigger *trigger, unsigned long ioc,
 			 struct evsel *evsel, struct target *target)
@@ -508,7 +572,7 @@ static int trigger__link(struct gates *gates, struct gate_trigger *trigger, unsi
 		trigger->is_stopper = true;
 
 	list_for_each_entry(instance, &trigger->instances, node) {
-		if (!same_life(instance->evsel, evsel))
+		if (!same_lifetime(instance->evsel, evsel))
 			continue;
 		err = perf_evsel__link_gate(&instance->evsel->core, &evsel->core, ioc, &next);
 		if (err != -ENOSPC)
@@ -533,7 +597,7 @@ static int gate__strerror(struct gate_trigger *trigger, struct evsel *evsel,
 
 	switch (-err) {
 	case ECANCELED:
-		/* It has been told why. */
+		/* The reason has already been printed. */
 		break;
 	case EINVAL:
 		pr_err("%s cannot gate %s: they must measure the same threads, CPUs and cgroup, and both or\n"
@@ -585,7 +649,7 @@ static int gates__link(struct gates *gates, struct gate *gate, struct evsel *evs
 }
 
 /**
- * gate_trigger__first - The event that was opened first for a trigger
+ * gate_trigger__first - Get the event that was opened first for a trigger
  * @trigger:	The trigger
  *
  * Return: the event, or NULL if the trigger is not open.
@@ -597,7 +661,7 @@ struct evsel *gate_trigger__first(struct gate_trigger *trigger)
 	return list_first_entry(&trigger->instances, struct gate_instance, node)->evsel;
 }
 
-/* Software events never take turns. */
+/* Prefer a software event, because it is never multiplexed. */
 static bool better_reference(struct evsel *evsel, struct evsel *reference)
 {
 	return !reference || (reference->core.attr.type != PERF_TYPE_SOFTWARE &&
@@ -605,13 +669,13 @@ static bool better_reference(struct evsel *evsel, struct evsel *reference)
 }
 
 /**
- * evlist__open_gates - Open what moves the gates, and link it to the events
+ * evlist__open_gates - Open the triggers and link them to the events
  * @evlist:	A list whose events are open and not yet enabled
- * @target:	What is measured
- * @may_retry:	The caller can open all events again
+ * @target:	The target to measure
+ * @may_retry:	The caller is able to open all events again
  *
- * The kernel refuses to link events of a task that made threads between the opening of
- * the two; then it helps to open both again.
+ * The kernel rejects a link if the task created a thread between the opening of the
+ * two events. Then opening both again helps.
  *
  * Return: 0, or -EAGAIN to try again, or a negative error code after a message.
  */
@@ -626,8 +690,8 @@ int evlist__open_gates(struct evlist *evlist, struct target *target, bool may_re
 		return 0;
 
 	/*
-	 * A task may leave a window on another CPU than the one that it was on when the
-	 * window began. Triggers have no buffer, so that they can go along.
+	 * A window may end on another CPU than the one on which it began. Triggers have
+	 * no buffer, so they can follow their task.
 	 */
 	cpus = target__has_cpu(target) ? perf_cpu_map__get(evlist->core.user_requested_cpus) :
 					 perf_cpu_map__new_any_cpu();
@@ -665,11 +729,11 @@ static void gates__set_enabled(struct gates *gates, bool stoppers, bool enable)
 }
 
 /**
- * evlist__enable_gates - Let gates move
- * @evlist:	Whose events are enabled
+ * evlist__enable_gates - Enable the triggers
+ * @evlist:	List whose events are enabled
  *
- * A task goes on meanwhile. What closes gates comes first: of a window that was opened
- * and not seen to end, a gate that nests would never recover.
+ * The task keeps running meanwhile. Enable stoppers first: if a window opened whose
+ * end is missed, a gate that nests would never close again.
  */
 void evlist__enable_gates(struct evlist *evlist)
 {
@@ -680,11 +744,11 @@ void evlist__enable_gates(struct evlist *evlist)
 }
 
 /**
- * evlist__disable_gates - Let no window begin
- * @evlist:	Whose events are about to be disabled
+ * evlist__disable_gates - Disable the starters
+ * @evlist:	List whose events are about to be disabled
  *
- * What closes gates stays enabled. A window that is open ends where it ends, though the
- * events do not count there, and if events are enabled again the gate is found closed.
+ * Stoppers stay enabled, so that an open window ends at its regular end although the
+ * events do not count any more. The gate is closed when events are enabled again.
  */
 void evlist__disable_gates(struct evlist *evlist)
 {
@@ -693,8 +757,8 @@ void evlist__disable_gates(struct evlist *evlist)
 }
 
 /**
- * evlist__close_gates - Close what moves the gates
- * @evlist:	Whose events may be opened again
+ * evlist__close_gates - Close the triggers
+ * @evlist:	List whose events may be opened again
  */
 void evlist__close_gates(struct evlist *evlist)
 {
@@ -721,8 +785,8 @@ void evlist__close_gates(struct evlist *evlist)
 }
 
 /**
- * evlist__delete_gates - Forget all about gates
- * @evlist:	Whose events are closed and will not be opened again
+ * evlist__delete_gates - Free all gates and triggers
+ * @evlist:	List whose events are closed and will not be opened again
  */
 void evlist__delete_gates(struct evlist *evlist)
 {

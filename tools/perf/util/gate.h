@@ -8,27 +8,32 @@
 
 struct evlist;
 struct evsel;
+struct gate_elf;
+struct option;
 struct target;
 
-/* How often to open the events of a task again that makes threads meanwhile. */
+/* Number of attempts to open the events of a task that creates threads meanwhile. */
 #define GATE_MAX_REOPENED	3
 
-/* The kernel lets a gate have so many starters, and as many stoppers. */
+/* Maximum number of starters, and of stoppers, that the kernel allows for a gate. */
 #define GATE_MAX_TRIGGERS	64
 
-/* What options say about all events. */
+/* Options for all events. */
 struct gate_opts {
-	const char	*inside;
+	/* Each region counts by itself. */
+	const char	**inside;
+	int		nr_inside;
 	const char	*on;
 	const char	*off;
-	/* Windows that have not ended are no reason for an exit status of 1. */
+	/* Accept windows that have not ended: leave the exit status alone. */
 	bool		lax;
 };
 
 #define OPTS_GATE(opts)								\
-	OPT_STRING(0, "inside", &(opts)->inside, "[path:]function",		\
-		   "only inside of a function, of kernel:function, or of "	\
-		   "syscalls:name"),						\
+	OPT_CALLBACK(0, "inside", (opts), "[path:]function",			\
+		     "only inside of a function, of kernel:function, or of "	\
+		     "syscalls:name; of several, each by itself",		\
+		     gate_opts__add_inside),					\
 	OPT_BOOLEAN(0, "inside-lax", &(opts)->lax,				\
 		    "succeed even if entries and returns do not pair"),		\
 	OPT_STRING(0, "gate-on", &(opts)->on, "event",				\
@@ -37,27 +42,27 @@ struct gate_opts {
 		   "only up to an occurrence of this event")
 
 /*
- * An event that opens or closes gates. It is none of the list: it is not printed,
- * recorded or mapped. perf opens as many of it as the targets need.
+ * A trigger, which opens or closes gates. It is not part of the event list: it is not
+ * printed, recorded or mapped. perf opens as many events for it as the targets need.
  */
 struct gate_trigger {
 	struct list_head	node;
 	char			*name;
-	/* How to open it. */
+	/* Event to clone when the trigger is opened. */
 	struct evsel		*proto;
-	/* The event of the list that it was made from, which may have a gate itself. */
+	/* The event of the list that it copies, which may have a gate itself. */
 	struct evsel		*source;
-	/* It closes gates. */
+	/* The trigger closes gates. */
 	bool			is_stopper;
-	/* What the attributes of a probe point to. */
+	/* Path that the attributes of a probe point to. */
 	char			*path;
-	/* It is a probe that tracefs made, which must be taken away. */
+	/* Name of a probe in tracefs, which has to be removed. */
 	char			*tracefs_name;
-	/* Those that are open. */
+	/* Open events of the trigger. */
 	struct list_head	instances;
 };
 
-/* What the events have in common that the same events open and close. */
+/* A gate: the windows of all events that the same triggers open and close. */
 struct gate {
 	struct list_head	node;
 	struct gate_trigger	*on[GATE_MAX_TRIGGERS];
@@ -65,18 +70,26 @@ struct gate {
 	int			nr_on;
 	int			nr_off;
 	bool			nest;
-	/* Each entry of this function has a return, or the windows are wrong. */
+	/* Function whose entries and returns must match, or NULL. */
 	char			*function;
-	/* Returns are seen by a uretprobe, or a kretprobe. */
+	/* A uretprobe or kretprobe detects the returns. */
 	bool			by_return_address;
-	/* "inside of parse", for headers and messages */
+	/* Description for headers and messages, such as "inside of parse" */
 	char			*where;
-	/* The event that tells gate_count and gate_time. */
+	/* Options gave it, not the terms of an event. */
+	bool			of_options;
+	/* "parse", if there are several --inside */
+	const char		*region;
+	/* The event that provides gate_count and gate_time. */
 	struct evsel		*reference;
-	/* The tool event that prints the first of them. */
+	/* The tool event that prints gate_count. */
 	struct evsel		*count;
-	/* There was a window. */
+	/* The gate was open at least once. */
 	bool			was_open;
+	/* How many entries had no return when they were last compared. */
+	u64			nr_open;
+	/* Some of them will have none, so that counts are too high. */
+	bool			not_exact;
 };
 
 /* All gates of an evlist, and the events that were opened to move them. */
@@ -84,12 +97,12 @@ struct gates {
 	struct list_head	gates;
 	struct list_head	triggers;
 	struct evlist		*evlist;
-	/* That of the options, which does not keep a trigger from firing. */
-	struct gate		*all;
-	/* It may help to open all events again. */
+	/* What --inside-lax says */
+	bool			lax;
+	/* Options gave several, and the events of each are printed apart. */
+	bool			has_regions;
+	/* The caller is able to open all events again. */
 	bool			may_retry;
-	/* Some windows have not ended, so that counts are too high. */
-	bool			not_exact;
 };
 
 int evlist__setup_gates(struct evlist *evlist, const struct gate_opts *opts,
@@ -101,7 +114,12 @@ void evlist__close_gates(struct evlist *evlist);
 void evlist__delete_gates(struct evlist *evlist);
 const char *evlist__gate_where(struct evlist *evlist);
 
+const char *evsel__region(struct evsel *evsel);
+bool evsel__has_ignored_gate(struct evsel *evsel);
+int evsel__ignored_gate_strerror(struct evsel *evsel, char *msg, size_t size);
+
 /* For gate-*.c */
+int evlist__new_gates(struct evlist *evlist);
 struct gate *gates__new_gate(struct gates *gates);
 struct evsel *gate_trigger__first(struct gate_trigger *trigger);
 int gate__add_starter(struct gate *gate, struct gate_trigger *trigger);
@@ -117,6 +135,23 @@ struct evsel *gate__new_probe(const char *pmu_name, const char *name, bool at_re
 int gate__set_inside(struct evlist *evlist, struct gate *gate, const char *inside,
 		     struct target *target, const char *program);
 
+int gate__add_probe(struct gates *gates, struct gate *gate, const char *name,
+		    const char *path, u64 offset, bool is_starter, bool at_return);
+
+/* gate-places.c */
+int gate__set_inlined(struct gates *gates, struct gate *gate, struct gate_elf *ge,
+		      const char *path, const char *function, bool is_function);
+int gate__set_lines(struct gates *gates, struct gate *gate, const char *path, const char *file,
+		    int first, int last);
+int gate__set_mark(struct gates *gates, struct gate *gate, const char *path, const char *name);
+size_t gate_lines__parse(const char *where, int *first, int *last);
+
+/* gate-regions.c */
+int gate_opts__add_inside(const struct option *opt, const char *inside, int unset);
+int evlist__name_regions(struct evlist *evlist);
+int evlist__setup_regions(struct evlist *evlist, const struct gate_opts *opts,
+			  struct target *target, const char *program);
+
 /* gate-kernel.c */
 int gate__set_kernel_function(struct gates *gates, struct gate *gate, const char *inside,
 			      const char *function);
@@ -125,6 +160,7 @@ u64 gate_trigger__missed(struct gate_trigger *trigger);
 
 /* gate-guard.c */
 void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax);
+void evlist__count_open(struct evlist *evlist);
 bool evlist__gates_not_exact(struct evlist *evlist);
 
 /* gate-stat.c */
@@ -132,10 +168,11 @@ int evlist__add_gate_tools(struct evlist *evlist);
 int evsel__read_gate(struct evsel *evsel, int cpu_map_idx, int thread);
 void evlist__scale_gates(struct evlist *evlist);
 void evlist__warn_no_window(struct evlist *evlist);
+int evlist__restore_gates(struct evlist *evlist);
 
 static inline bool gate_opts__any(const struct gate_opts *opts)
 {
-	return opts->inside || opts->on || opts->off;
+	return opts->nr_inside || opts->on || opts->off;
 }
 
 #endif /* __PERF_GATE_H */

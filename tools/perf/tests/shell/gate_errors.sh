@@ -8,7 +8,7 @@
 # shellcheck source=lib/gate.sh
 . "$(dirname "$0")"/lib/gate.sh
 
-# A program that must not be started.
+# a program that must not be started
 never="touch $tmp/started"
 
 # refuses NAME TEXT COMMAND...: it fails, says so, and starts nothing
@@ -43,7 +43,7 @@ ordinary()
 	else
 		program=$(command -v "$1")
 		shift
-		# That of busybox runs it in its own place.
+		# The start-stop-daemon of busybox replaces itself by the program.
 		start-stop-daemon -S -c 65534:65534 -x "$program" -- "$@"
 	fi
 }
@@ -52,23 +52,23 @@ gate_prepare
 record="perf record -o $tmp/data"
 
 refuses "an unknown event" \
-	'--gate-on=nosuch: there is no event of this name in the list, and it is none by itself:' \
+	'--gate-on=nosuch: no event of the list has this name, and it is no event itself:' \
 	perf stat --gate-on nosuch -e page-faults -- $never
 refuses "an unknown event of a term" \
-	'gate-off=nosuch: there is no event of this name' \
+	'gate-off=nosuch: no event of the list has this name' \
 	perf stat -e page-faults/gate-off=nosuch/ -- $never
 refuses "several events" \
-	"--gate-on=syscalls:sys_enter_m\*: that is [0-9]* events, but only one can do this" \
+	"--gate-on=syscalls:sys_enter_m\*: matches [0-9]* events, name a single one" \
 	perf stat --gate-on 'syscalls:sys_enter_m*' -e page-faults -- $never
 refuses "an event without a period" \
 	'--gate-on=task-clock: the kernel does not see each occurrence of this event. Give it a period,' \
 	perf stat --gate-on task-clock -e page-faults -- $never
-refuses "both kinds of options" '--inside goes without --gate-on and --gate-off' \
+refuses "both kinds of options" '--inside cannot be combined with --gate-on or --gate-off' \
 	perf stat --inside main --gate-on page-faults -- $never
-refuses "an unknown function" "--inside: no function nosuch in $perf. If it is one of a library, say so: LIBRARY:nosuch" \
+refuses "an unknown function" "--inside: no function nosuch in $perf. For a function of a library: LIBRARY:nosuch" \
 	perf stat --inside "$perf:nosuch" -e page-faults -- $never
-# That of perf script, and that of perf timechart
-refuses "a function at several places" "--inside: process_comm_event is at [0-9]* places of $perf" \
+# perf script and perf timechart each have a function of this name.
+refuses "a function at several places" "--inside: process_comm_event names [0-9]* functions of $perf" \
 	perf stat --inside "$perf:process_comm_event" -e page-faults -- $never
 refuses "no function at all" "--inside: main+4 is not the name of a function" \
 	perf stat --inside "$perf:main+4" -e page-faults -- $never
@@ -76,17 +76,36 @@ refuses "an unknown program" "--inside: no program nosuch" \
 	perf stat --inside main -e page-faults -- nosuch
 refuses "an unknown file" "--inside: no file /nosuch" \
 	perf stat --inside /nosuch:main -e page-faults -- $never
-refuses "no program" "--inside: a function of which program? Say PROGRAM:main" \
+refuses "no program" "--inside: name the program of the function: PROGRAM:main" \
 	perf stat -a --inside main -e page-faults -- $never
 refuses "an unknown function of the kernel" "kernel:no_such, which opens or closes a gate" \
 	perf stat --inside kernel:no_such -e page-faults -- $never
-refuses "events of cgroups" 'Gates are neither for events of cgroups nor for those that BPF counts.' \
+refuses "events of cgroups" 'Events of cgroups and events that BPF counts cannot have gates.' \
 	perf stat -a --for-each-cgroup / --gate-on page-faults -e context-switches -- $never
 refuses "a precise event" "page-faults:pp cannot have a gate" \
 	$record -e page-faults:pp --gate-on context-switches -- $never
 refuses "windows of no gate" 'gate_count: no event has a gate, see --inside, --gate-on and --gate-off' \
 	perf stat -e gate_count,page-faults -- $never
-notes "windows of a CPU" 'Note: a window is one of a CPU, not of a task' \
+# Tools that do not open and close gates
+for tool in "top --stdio -p $$" "trace -p $$"; do
+	# shellcheck disable=SC2086 # words
+	timeout 20 perf $tool -e page-faults/gate-on=context-switches/ </dev/null >"$tmp/err" 2>&1
+	status=$?
+	[ $status != 0 ] && { [ $status -lt 124 ] || [ $status -gt 143 ]; } &&
+		grep -q 'page-faults.*: only perf stat and perf record open and close gates' "$tmp/err"
+	gate_say "perf ${tool%% *}" $? "status $status: $(cat "$tmp/err")"
+done
+refuses "an event that switches the output" 'only perf stat and perf record open and close gates' \
+	$record --switch-output-event page-faults/gate-on=context-switches/ -e dummy -- $never
+refuses "samples of memory accesses" 'come from precise events, which cannot have gates' \
+	$record -W -d -e page-faults:P --gate-on context-switches -- $never
+refuses "no name of a function" "name a function, such as parse" \
+	perf stat --inside '' -e page-faults -- $never
+refuses "the same function twice" "--inside main: say it once" \
+	perf stat --inside main --inside main -e page-faults -- $never
+notes "an event that is not precise any more" 'Note: page-faults:P has a gate, so it is not precise' \
+	$record -e page-faults:P --gate-on context-switches -- true
+notes "windows of a CPU" 'Note: windows are of CPUs, not of tasks' \
 	perf stat -a --gate-on page-faults -e context-switches -- true
 notes "no window" 'No window was opened: syscalls:sys_enter_sethostname was not reached while events were enabled.' \
 	perf stat --inside syscalls:sethostname -e page-faults -- true
@@ -95,7 +114,7 @@ notes "no window in a profile" 'No window was opened: syscalls:sys_enter_sethost
 
 chmod 755 "$tmp"
 if ordinary perf --version >/dev/null 2>&1; then
-	refuses "probes of a user" "gate_inside: probes of programs are for root and those with CAP_SYS_ADMIN" \
+	refuses "probes of a user" "gate_inside: probes of programs need root or CAP_SYS_ADMIN" \
 		ordinary perf stat --inside gate_inside -e page-faults:u -- $work 1
 	notes "software events of a user" '  1 *gate_count' \
 		ordinary perf stat --gate-on page-faults -e minor-faults:u -- $work 1

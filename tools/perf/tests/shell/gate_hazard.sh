@@ -10,7 +10,7 @@
 
 lib=$(dirname "$0")/lib
 
-# program NAME COMPILER...: build $tmp/NAME, or take it from where somebody has built it
+# program NAME COMPILER...: build $tmp/NAME, or use a program that was built before
 program()
 {
 	local name=$1
@@ -24,7 +24,7 @@ program()
 	fi
 }
 
-# stat OPTION...: with numbers in $tmp/out, its status in $status, what the program said in $tmp/said
+# stat OPTION...: results in $tmp/out, exit status in $status, the program's output in $tmp/said
 stat()
 {
 	perf stat -x, -o "$tmp/out" -e page-faults:u "$@" >"$tmp/said" 2>"$tmp/err"
@@ -37,13 +37,20 @@ count()
 	awk -F, -v event="$1" '$3 == event { print $1 }' "$tmp/out"
 }
 
+# count_in REGION EVENT
+count_in()
+{
+	awk -F, -v region="$1" -v event="$2" '$3 == event && $4 == region { print $1 }' "$tmp/out"
+}
+
 why()
 {
 	echo "status $status: $(cat "$tmp/said" "$tmp/out" "$tmp/err" 2>/dev/null | tr '\n' ';')"
 }
 
-# exact NAME WINDOWS FAULTS OPTION...: the numbers are right, and the status is 0. The page in
-# which the kernel executes probed instructions may be needed first inside, of a recursion.
+# exact NAME WINDOWS FAULTS OPTION...: check that the numbers are right and the status is 0.
+# With recursion, the page in which the kernel executes probed instructions may be needed
+# inside of a window.
 exact()
 {
 	local name=$1 windows=$2 faults=$3
@@ -70,7 +77,7 @@ marked()
 	gate_say "$name" $? "$(why)"
 }
 
-# refused NAME TEXT OPTION...: the program is not started; 134 and 139 are a crash
+# refused NAME TEXT OPTION...: check that the program is not started; 134 and 139 are crashes
 refused()
 {
 	local name=$1 text=$2
@@ -109,13 +116,72 @@ stat --inside leaver -- "$work" exit 3
 gate_say "a program that ends inside" $? "$(why)"
 exact "a program that ends inside, with --inside-lax" 1 10 --inside leaver --inside-lax -- "$work" exit 3
 exact "main()" 1 any --inside main -- "$work" exit 3
-refused "the first function" 'never returns. Take main' --inside _start -- "$work" job
+refused "the first function" 'never returns. Use main' --inside _start -- "$work" job
 stat --inside kernel:vfs_read -- "$work" sleepers
 [ $status = 0 ] && [ "$(count gate_count)" -ge 40 ] && [ "$(count page-faults:u)" = 0 ]
 gate_say "40 threads asleep in a function of the kernel" $? "$(why)"
-refused "a function that is inlined" 'no function everywhere in' --inside everywhere -- "$work" one
+# Lines and inlined functions are for a perf that reads debugging information.
+if perf version --build-options 2>/dev/null | grep -q '\[ on .*HAVE_\(DWARF\|LIBDW\)_SUPPORT'; then
+	exact "a function that is inlined at one place" 10 100 --inside everywhere -- "$work" one
+	exact "a function that is inlined at three places" 30 300 --inside everywhere -- "$work" three
+	exact "a function that is partly inlined" 20 200 --inside partly -- "$work" partly
+	# What is moved out of the loop is a piece of its own.
+	stat --inside fill -- "$work" fill
+	[ $status = 0 ] && [ "$(count gate_count)" -ge 10 ] && [ $(($(count page-faults:u) / 2)) = 50 ]
+	gate_say "a loop that is inlined" $? "$(why)"
+	refused "an inlined function that cannot be told" 'has inlined hider where perf cannot tell it' \
+		--inside hider -- "$work" hider 3
+	begin=$(grep -n 'The lines begin,' "$lib/gate_hazard.c" | cut -d: -f1)
+	exact "lines of a file" 10 100 --inside "gate_hazard.c:$begin-$((begin + 1))" -- "$work" lines
+	exact "lines of a file of a program" 10 50 \
+		--inside "$work:lib/gate_hazard.c:$begin-$begin" -- "$work" lines
+	refused "lines without code" 'there is no code of lines 1 to 2 of gate_hazard.c' \
+		--inside gate_hazard.c:1-2 -- "$work" lines
+	refused "a line alone" 'say which lines, such as gate_hazard.c:7-8' \
+		--inside gate_hazard.c:7 -- "$work" lines
+	refused "lines of a program without debugging information" 'has no debugging information' \
+		--inside "$perf:gate.c:1-100" -- "$work" lines
+else
+	refused "a function that is inlined" 'no function everywhere in' --inside everywhere -- "$work" one
+fi
 refused "a function whose name has a slip" 'Did you mean chooser?' --inside chooserr -- "$work" job
 exact "beside the function that it is inlined in" 10 any --inside one_place -- "$work" one
+
+exact "a region between marks" 10 100 --inside mark:region -- "$work" marks
+exact "a region between marks of a program" 10 100 --inside "$work:mark:region" -- "$work" marks
+refused "marks that are not there" 'has no PERF_MARK_BEGIN(nosuch)' --inside mark:nosuch -- "$work" marks
+
+# Two regions, of which one lies in the other
+stat --inside tail --inside five -e page-faults/no-gate,name=all/u -e '{page-faults:u,minor-faults:u}' -- \
+	"$work" tail
+[ $status = 0 ] && [ "$(count_in tail gate_count)" = 10 ] && [ "$(count_in five gate_count)" = 10 ] &&
+	[ $(($(count_in tail minor-faults:u) / 2)) = 50 ] && [ "$(count_in five minor-faults:u)" = 50 ] &&
+	[ "$(count_in "" all | wc -w)" = 1 ]
+gate_say "two regions" $? "$(why)"
+perf stat -j -o "$tmp/out" --inside tail --inside five -e page-faults:u -- "$work" tail >/dev/null
+grep -q '"counter-value" : "50.000000".*"event" : "page-faults:u", "inside" : "five"' "$tmp/out"
+gate_say "two regions, JSON" $? "$(cat "$tmp/out")"
+# Each touch() of a program ends in one munmap(2).
+perf record -o "$tmp/data" -c 1 --inside tail --inside five -e syscalls:sys_enter_munmap -- "$work" tail >/dev/null 2>"$tmp/err"
+perf script -i "$tmp/data" -F event 2>>"$tmp/err" | sort | uniq -c | tr -s ' ' >"$tmp/out"
+grep -q '20 syscalls:sys_enter_munmap inside of tail:' "$tmp/out" &&
+	grep -q '10 syscalls:sys_enter_munmap inside of five:' "$tmp/out" &&
+	grep -q '10 windows inside of tail' "$tmp/err" && grep -q '10 windows inside of five' "$tmp/err"
+gate_say "two regions, samples" $? "$(cat "$tmp/out" "$tmp/err")"
+refused "two regions, metrics" 'Metrics go with one --inside' --inside tail --inside five --metric-only -- "$work" tail
+
+# With intervals, and in what programs read
+stat -I 10000 --inside jumper -- "$work" longjmp
+[ $status = 1 ] && grep -q ',gate_count,.*,10,open' "$tmp/out"
+gate_say "longjmp, intervals" $? "$(why)"
+stat --inside jumper -- "$work" longjmp
+grep -q ',page-faults:u,.*,per window <not exact>$' "$tmp/out" &&
+	grep -q ',gate_count,.*,10,open <not exact>$' "$tmp/out"
+gate_say "longjmp, marks" $? "$(why)"
+perf stat -j -o "$tmp/out" --inside jumper -e page-faults:u -- "$work" longjmp >/dev/null 2>&1
+grep -q '"event" : "page-faults:u".*"metric-unit" : "per window <not exact>"}' "$tmp/out" &&
+	grep -q '"event" : "gate_count".*"metric-value" : "10.000000", "metric-unit" : "open <not exact>"}' "$tmp/out"
+gate_say "longjmp, marks in JSON" $? "$(cat "$tmp/out")"
 
 if [ -n "$cxx" ]; then
 	marked "an exception that leaves the function" '10 entries, 0 returns' --inside thrower -- "$work" throw
@@ -148,7 +214,7 @@ else
 	echo "Not run: a program of Go, without objcopy"
 fi
 
-# Another program lies at the path of the process where perf sees it.
+# At the path of the process, perf sees another program.
 mkdir "$tmp/dir"
 cp -L "$perf" "$tmp/dir/prog"
 if unshare -m true 2>/dev/null; then

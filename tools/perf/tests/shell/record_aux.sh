@@ -2,10 +2,10 @@
 # perf record of AUX areas: snapshots, gaps that the kernel tells of, gates
 # SPDX-License-Identifier: GPL-2.0
 #
-# perf knows by name the PMUs that have AUX areas. The kernel's simulated one is shown
-# to it as intel_bts, in a mount namespace, of which perf wants nothing but a stream of
-# bytes. It stores as many as it is told to, in words that have their place in the
-# stream in the lower 48 bits.
+# perf recognizes PMUs with AUX areas by their names. In a mount namespace, the simulated
+# PMU of the kernel takes the name intel_bts, whose data perf treats as a stream of bytes.
+# The PMU writes as many bytes as a test requests, in words that contain their position
+# in the stream in the lower 48 bits.
 
 # Variables of lib/gate.sh, which the build does not follow
 # shellcheck disable=SC2154
@@ -36,9 +36,8 @@ done
 ln -s /sys/devices/pmusim_aux "$devices/intel_bts"
 mkfifo "$tmp/control" "$tmp/answer" || exit 1
 
-# What the traced shell works with. Its parent is perf, which has read all that there
-# was when it has answered twice: the first answer may come from a round that began
-# before.
+# Functions for the traced shell, whose parent is perf. perf has read all data when it has
+# answered twice, because the first answer may come from a round that began before.
 cat >"$tmp/functions" <<END
 ask() { echo ping >$tmp/control; read -r answer <$tmp/answer; }
 store() { echo pmusim_aux 0 \$1 >/sys/kernel/debug/pmusim/cpu0/tick; }
@@ -46,7 +45,7 @@ snapshot() { kill -USR2 \$PPID; ask; ask; }
 overrun() { kill -STOP \$PPID; store \$1; store \$1; kill -CONT \$PPID; ask; ask; store 24; }
 END
 
-# record SCRIPT OPTION...: the shell is on CPU 0, for which the simulated PMU is told
+# record SCRIPT OPTION...: the shell runs on CPU 0, whose simulated PMU the script controls
 record()
 {
 	local script=$1
@@ -57,7 +56,7 @@ record()
 		taskset 1 sh -c ". $tmp/functions; $script" 2>"$tmp/said" >&2
 }
 
-# chunks: the sizes of what was taken from the area
+# chunks: the sizes of the pieces that perf took from the area
 chunks()
 {
 	perf script -D -i "$tmp/data" 2>/dev/null |
@@ -67,15 +66,15 @@ chunks()
 		done
 }
 
-# errors: what --itrace=e says of lost data
+# errors: the number of errors that --itrace=e reports for lost data
 errors()
 {
 	perf script -i "$tmp/data" --itrace=e 2>&1 | grep -c 'instruction trace error'
 }
 
-# Less than there is room for, then more, which begins anew in the area, then little, then
-# all of the area and more. What an earlier snapshot has comes in no later one. Of the
-# piece before the end of the area perf drops what is less than three words.
+# Write less than the area holds, then more so that it wraps, then little, then more than
+# the whole area. No snapshot repeats data of an earlier one. perf drops a rest of less
+# than three words before the end of the area.
 record "store 6000; snapshot; store 16008; snapshot; store 1200; snapshot; store 24000; snapshot" \
 	-m 64,4 -S16384 -e intel_bts/config=0/
 gate_is "each snapshot has what is new" "$(chunks)" "6000 15992 1200 16384 "
@@ -95,14 +94,14 @@ gate_say "the file says that they were asked for" $?
 
 record "store 24; overrun 8208; overrun 8208" -m 64,2 -e intel_bts/config=0/
 lost=$(perf script -D -i "$tmp/data" 2>/dev/null | grep -c PERF_RECORD_AUX_LOST)
-gate_is "nobody asks, and no record is written" "$lost" 0
+gate_is "no record is written without a request" "$lost" 0
 gate_is "an error at the end of each gap" "$told" $(($(errors) + 2))
 
 perf record -o "$tmp/data" -e dummy/aux-lost/ true 2>"$tmp/said"
 grep -q 'has no AUX area' "$tmp/said"
 gate_say "other events have no such term" $? "$(cat "$tmp/said")"
 
-# Inside of 20 windows 240 bytes each, outside as many.
+# Write 240 bytes in each of 20 windows and as many outside.
 record 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 		cd /; store 240; umask 022; store 240
 	done' \
@@ -111,7 +110,7 @@ record 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 taken=$(chunks | awk '{ for (i = 1; i <= NF; i++) n += $i } END { print n + 0 }')
 gate_is "a gate pauses the trace" "$taken" 4800
 
-# More bytes than 32 bits can count, where there is so much memory.
+# Write more bytes than 32 bits can count, if the machine has the memory.
 if [ "$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)" -gt 4600000 ]; then
 	record "store 6000; store 240" -m 64,4G -e intel_bts/config=0/
 	taken=$(chunks | awk '{ for (i = 1; i <= NF; i++) n += $i } END { print n + 0 }')

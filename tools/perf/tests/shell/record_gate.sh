@@ -11,13 +11,13 @@
 calls=100 pages=16
 inside=$((calls * pages))
 
-# record OPTION...: into buffers that hold all of it, however late perf comes to read
+# record OPTION...: with buffers that hold all data, however late perf reads them
 record()
 {
 	perf record -m 4M -o "$tmp/data" "$@" >"$tmp/err" 2>&1
 }
 
-# samples SYMBOL: those that have it in the chain
+# samples SYMBOL: the number of samples with this symbol in the call chain
 samples()
 {
 	perf script -i "$tmp/data" -F ip,sym 2>/dev/null | grep -c "$1"
@@ -50,7 +50,7 @@ gate_is "eight threads that move in each window: samples outside" \
 grep -q "perf record: $((4 * calls)) windows" "$tmp/err"
 gate_say "eight threads that move in each window: number of windows" $? "$(cat "$tmp/err")"
 
-# Events of the list are opened for each CPU, what opens and closes their gates is not.
+# Events of the list are opened for each CPU, but their triggers are not.
 many=$(printf 'page-faults:u,%.0s' $(seq 40))
 record -vv -c 1000 -e "${many%,}" --inside gate_inside -- $work 10 $pages
 gate_is "40 events on each CPU have one pair of triggers" \

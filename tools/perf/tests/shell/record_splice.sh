@@ -21,21 +21,21 @@ say()
 	fi
 }
 
-# record OPTION...: to standard output, and what it tells to $tmp/err
+# record OPTION...: data to standard output, messages to $tmp/err
 record()
 {
 	perf record -v -c 1 -e syscalls:sys_enter_write --filter 'count == 1' "$@" -o - \
 		-- $work 2>"$tmp/err"
 }
 
-# spliced: were buffers read by splice(2), and all of them?
+# spliced: check that all buffers were read by splice(2)
 spliced()
 {
 	sed -n 's/^\([0-9]*\) of \([0-9]*\) buffers are read by splice(2)$/\1 \2/p' "$tmp/err" |
 		awk '{ bad += $1 != $2 || !$1 } END { exit bad || NR != 1 }'
 }
 
-# counts: samples and records lost of the stream on standard input
+# counts: the numbers of samples and of lost records in the stream on standard input
 counts()
 {
 	perf script -i - -F comm --show-lost-events 2>"$tmp/script" | awk '
@@ -44,7 +44,7 @@ counts()
 		END		   { print samples + 0, lost + 0 }'
 }
 
-# all NAME RECORDED: each sample is there, and came by splice(2)
+# all NAME RECORDED: check that each sample arrived, by splice(2)
 all()
 {
 	[ "$2" = "$samples 0" ] && spliced
@@ -67,13 +67,13 @@ all "and from all CPUs" "$(record -m 8M -a | counts)"
 all "and of one thread" "$(record -m 8M --per-thread | counts)"
 all "and to a reader that sleeps" "$(record -m 8M | { sleep 2; cat; } | counts)"
 
-# Losses after the last record are told as well.
+# Losses after the last record are reported as well.
 record -m 1 | { sleep 2; cat; } | counts >"$tmp/counts"
 read -r there lost <"$tmp/counts"
 [ "$lost" -gt 0 ] && [ $((there + lost)) -ge $samples ] && [ $((there + lost)) -lt $((samples + 20)) ] && spliced
 say "what is lost is told" $? "$there samples, $lost lost, $(grep splice "$tmp/err")"
 
-# What is no pipe, and what perf itself has to look at
+# Outputs that are no pipe, and data that perf has to process itself
 record -m 8M >"$tmp/data"
 [ "$(counts <"$tmp/data")" = "$samples 0" ] && ! grep -q splice "$tmp/err"
 say "a file gets the same, written" $? "$(grep splice "$tmp/err")"
@@ -83,7 +83,7 @@ if perf version --build-options 2>&1 | grep -q 'zstd: \[ on'; then
 	say "so does what perf compresses" $? "$(cat "$tmp/counts") $(grep splice "$tmp/err")"
 fi
 
-# The reader is gone: an error, and an end.
+# perf fails and ends if its reader is gone.
 { record -m 1; echo $? >"$tmp/status"; } | head -c 1000 >"$tmp/data"
 [ "$(cat "$tmp/status")" != 0 ]
 say "a reader that is gone is noticed" $? "status $(cat "$tmp/status")"

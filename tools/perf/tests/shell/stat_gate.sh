@@ -11,13 +11,13 @@
 calls=100 pages=16
 inside=$((calls * pages))
 
-# stat OPTION...: with numbers in "$tmp/out"
+# stat OPTION...: run perf stat with its results in "$tmp/out"
 stat()
 {
 	perf stat -x, -o "$tmp/out" "$@" 2>"$tmp/err"
 }
 
-# count EVENT: what the last run says of it, the sum of all lines
+# count EVENT: the count in the results of the last run, summed over all lines
 count()
 {
 	awk -F, -v event="$1" '
@@ -51,7 +51,7 @@ is "a function of a file" page-faults:u $inside
 gate_say "no-gate: all page faults" $? "$(count all)"
 
 stat --inside gate_inside -e page-faults:u -- $work $calls $pages 5
-# The first return is one inside of the window, and may need the kernel's page.
+# The first return is inside of the window and may take the fault of the kernel's page.
 over=$(($(count page-faults:u) - 5 * inside))
 [ $over = 0 ] || [ $over = 1 ]
 gate_say "recursion: page-faults:u" $? "$(cat "$tmp/out")"
@@ -94,7 +94,7 @@ gate_say "terms with another gate" $? "$(cat "$tmp/out")"
 stat --gate-on syscalls:sys_exit_madvise --gate-off syscalls:sys_enter_munmap -e page-faults:u \
 	-- $work $calls $pages
 is "events" page-faults:u $((2 * inside))
-# Each function has two system calls of each kind when it moves, and the other one.
+# Each call does two system calls of each kind if it changes the CPU, and one otherwise.
 is "events" gate_count $((3 * calls))
 
 stat -e syscalls:sys_enter_munmap --filter "len > $((pages * $(getconf PAGESIZE 2>/dev/null || echo 4096) - 1))" \
@@ -131,7 +131,7 @@ kill "$(cat "$tmp/pid")"
 is "beside one whose perf was killed" page-faults:u $inside
 is "beside one whose perf was killed" gate_count $calls
 
-# More than a trigger can have targets
+# More events than a trigger can have as targets
 events=page-faults:u
 for _ in 1 2 3 4 5 6 7; do
 	events=$events,$events
@@ -145,10 +145,10 @@ stat -a --inside syscalls:munmap -e page-faults:u -- $work $calls $pages
 [ "$(count gate_count)" -ge $((3 * calls)) ]
 gate_say "all CPUs" $? "$(cat "$tmp/out")"
 
-# Four events that can have the same counter only, and count nanoseconds: each has missed
-# most of the time inside, and is told as if it had not. The share is that of the time
-# inside: of one window, which is hardly longer than a turn, each has another one than of
-# all time. A host that stalls may take the clock from an event for a part of one window.
+# Four events share one counter and count nanoseconds, so each event misses most of the time
+# inside, and its count is scaled. The scale is the share of the time inside, not of all
+# time: in one window, which is hardly longer than a turn of multiplexing, these differ.
+# If the host stalls, an event may miss a part of a window.
 if [ -d /sys/bus/event_source/devices/pmusim ]; then
 	turns=
 	for name in a b c d; do
@@ -182,6 +182,8 @@ awk -v calls=$calls -v faults=$inside '
 	$2 == "page-faults:u" { faults -= $1 }
 	END { exit calls || faults }' "$tmp/out"
 gate_say "stat record and report" $? "$(cat "$tmp/err" "$tmp/out")"
+grep -q 'page-faults:u  *# *16.00 per window' "$tmp/out"
+gate_say "stat report: per window" $? "$(cat "$tmp/out")"
 
 perf stat -j -o "$tmp/out" --inside gate_inside -e page-faults:u -- $work $calls $pages
 grep -q '"event" : "page-faults:u".*"metric-value" : "16.000000", "metric-unit" : "per window"}' "$tmp/out"

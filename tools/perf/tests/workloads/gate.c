@@ -5,10 +5,10 @@
  * perf test -w gate [CALLS [PAGES [DEPTH [THREADS]]]]
  *
  * gate_inside() and gate_outside() are called in turns, CALLS times each, and touch PAGES
- * new pages. The first is called through a pointer every other time, which is another
- * entry of it on some processors, and calls itself until there are DEPTH of it. With
- * THREADS, so many threads do it, each of which moves on to the next CPU in the middle of
- * gate_inside().
+ * new pages. Every other call of gate_inside() uses a pointer, which is another entry
+ * point on some processors. The function recurses to a depth of DEPTH. With THREADS, that
+ * number of threads does all of this, and each thread moves to the next CPU in the middle
+ * of gate_inside().
  */
 #include <pthread.h>
 #include <sched.h>
@@ -57,7 +57,7 @@ noinline void gate_inside(int depth)
 	touch(nr_pages - nr_pages / 2);
 	if (depth > 1)
 		gate_inside(depth - 1);
-	/* This is no tail call. */
+	/* This statement prevents a tail call. */
 	asm volatile("" ::: "memory");
 }
 
@@ -93,7 +93,7 @@ static int gate(int argc, const char **argv)
 		return 1;
 
 	nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	/* Its code may lie in a page of its own, whose fault belongs to no window. */
+	/* Call it once now: the fault of its code page belongs to no window. */
 	(void)*(volatile const char *)touch;
 	if (!nr_threads)
 		run(NULL);

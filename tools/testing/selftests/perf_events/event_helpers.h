@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * perf selftests - what the kernel's files say, and how children end
+ * perf selftests - files of the kernel, and the end of children
  *
- * After kselftest_harness.h, for what it asserts.
+ * Include this after kselftest_harness.h, whose assertions it uses.
  */
 #ifndef _EVENT_HELPERS_H
 #define _EVENT_HELPERS_H
@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* A file that holds one number, -1 when there is no such file. */
+/* Read a file that holds one number; -1 without such a file. */
 static inline long read_number(const char *path)
 {
 	long number = -1;
@@ -36,7 +36,7 @@ static inline long read_number(const char *path)
 	return number;
 }
 
-/* The type of a PMU such as "uprobe", -1 without it. */
+/* Get the type of a PMU such as "uprobe", -1 if it does not exist. */
 static inline long pmu_type(const char *name)
 {
 	char path[256];
@@ -45,7 +45,7 @@ static inline long pmu_type(const char *name)
 	return read_number(path);
 }
 
-/* Where in the program's file the code at @address stands, 0 when unknown. */
+/* Get the offset in the program's file of the code at @address, 0 if unknown. */
 static inline __u64 file_offset(unsigned long address)
 {
 	unsigned long start, end, offset;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * perf gate selftests - numbers, attribute bits and the layout of what is read
- */
+/* perf gate selftests - numbers, attribute bits and layout of values */
 #define _GNU_SOURCE
 
 #include "../kselftest_harness.h"
@@ -10,7 +8,7 @@
 #define PARANOID_SYSCTL	"/proc/sys/kernel/perf_event_paranoid"
 #define NOBODY		65534
 
-#define GATE_FORMAT_BITS	7
+#define GATE_FORMAT_BITS	8
 #define GATE_FORMAT_ALL		((1U << GATE_FORMAT_BITS) - 1)
 
 FIXTURE(gate_abi)
@@ -61,7 +59,7 @@ TEST_F(gate_abi, attr_bits_are_fixed)
 #endif
 }
 
-/* The first two are of ioctls that have an argument, and its size in their numbers. */
+/* The numbers of the first two ioctls encode the size of an argument. */
 TEST_F(gate_abi, other_numbers_are_no_ioctls)
 {
 	EXPECT_EQ(-ENOTTY, gate_ioctl(self->triggers.starter, _IO('$', 15), 0));
@@ -148,7 +146,7 @@ TEST_F(gate_abi, toggle_does_not_nest)
 	EXPECT_EQ(-EINVAL, set_stopper(self->triggers.starter, target));
 }
 
-/* Bytes that a read of one event gives; a group of one adds the number of its members. */
+/* Size of a read of one event; a group of one adds the number of its members. */
 static ssize_t read_size(unsigned int format)
 {
 	return (1 + __builtin_popcount(format)) * sizeof(__u64);
@@ -181,7 +179,7 @@ TEST_F(gate_abi, short_read_buffer_is_refused)
 	EXPECT_EQ(ENOSPC, errno);
 }
 
-/* The last word of what is read is to go to where nobody can write. */
+/* Let the last word of the read go to memory that is not writable. */
 TEST_F(gate_abi, read_into_a_bad_buffer_fails)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);
@@ -233,7 +231,7 @@ TEST_F(gate_abi, gate_values_come_last_in_a_read)
 	EXPECT_LE(value.running, value.enabled);
 }
 
-/* Each bit alone shows that neither value is put in the other's place. */
+/* Test each bit alone, so that swapped values would show. */
 TEST_F(gate_abi, single_gate_value_follows_the_count)
 {
 	struct {
@@ -262,7 +260,7 @@ TEST_F(gate_abi, single_gate_value_follows_the_count)
 	close(clock);
 }
 
-/* Gating needs no more rights than counting one's own user space does. */
+/* Gating needs no more privileges than counting the own user space. */
 FIXTURE(gate_unprivileged)
 {
 	struct gate_triggers triggers;
@@ -293,7 +291,7 @@ FIXTURE_TEARDOWN(gate_unprivileged)
 	triggers_close(&self->triggers);
 }
 
-/* Returns the number of the step that failed, 0 when none did. */
+/* Returns the number of the step that failed, or 0. */
 static int gate_as_nobody(long getuid_id, long geteuid_id)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_TRACEPOINT, getuid_id);

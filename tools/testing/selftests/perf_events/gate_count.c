@@ -32,7 +32,7 @@ FIXTURE_TEARDOWN(gate_count)
 	triggers_close(&self->triggers);
 }
 
-/* Page faults and getppid(2) calls, the same numbers of both. */
+/* Take the same number of page faults and getppid(2) calls. */
 static void run_windows(const struct gate_pages *pages, unsigned int times)
 {
 	while (times--) {
@@ -65,7 +65,7 @@ TEST_F(gate_count, tracepoint_is_counted_in_windows_only)
 	EXPECT_EQ(NR_WINDOWS * NR_INSIDE, gate_read_count(target));
 }
 
-/* All events belong to the CPU, none to a task. */
+/* Use events of the CPU, not of a task. */
 TEST_F(gate_count, cpu_wide_event_is_counted_in_windows_only)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_TRACEPOINT, 0);
@@ -207,7 +207,7 @@ static __u64 bpf_result(int map)
 	return bpf(BPF_MAP_LOOKUP_ELEM, &attr) ? -1ULL : value;
 }
 
-/* The program reads at each getpgid(2), without a system call or an interrupt. */
+/* The BPF program reads the event at each getpgid(2), without a system call or an interrupt. */
 TEST_F(gate_count, program_reads_what_is_inside)
 {
 	int events, result, program, probe, target;
@@ -338,7 +338,7 @@ TEST_F(gate_count, reset_keeps_times_and_openings)
 	EXPECT_LE(before.enabled, after.enabled);
 }
 
-/* The leader has no gate: it tells what the gated siblings must not see. */
+/* The leader has no gate: it counts everything, also what the siblings must leave out. */
 TEST_F(gate_count, siblings_of_a_group_count_the_same_windows)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
@@ -421,7 +421,7 @@ TEST_F(gate_count, instructions_are_counted_in_windows_only)
 	EXPECT_GE(outer + outer / 100, gated);
 }
 
-/* Time as a count, and the time that the gate itself reports. */
+/* Compare the count of a clock with the time that the gate reports. */
 FIXTURE(gate_clock)
 {
 	struct gate_triggers triggers;
@@ -464,9 +464,9 @@ FIXTURE_TEARDOWN(gate_clock)
 }
 
 /*
- * Each window is measured twice, without and with the two calls that bound it, by the
- * clock of the context that the target is in: it stops and starts in the same instants
- * as the times of all events there.
+ * Each window is measured twice, without and with the two calls that bound it, by an
+ * event in the context of the target, whose clock stops and starts together with the
+ * times of all events there.
  */
 struct measured {
 	__u64 inner;
@@ -502,9 +502,9 @@ static struct measured measure_window(int target, int whole)
 }
 
 /*
- * The clock of a CPU begins and ends when its event does, one event after the other,
- * and a machine can take its time between them. What is told of windows in which the
- * task lost the CPU is that no event of it can outrun the clock on the wall.
+ * The clock of a CPU begins and ends with its event, one event after the other, and a
+ * machine may stall between them. For windows in which the task lost the CPU, only
+ * check that no event outruns the wall clock.
  */
 TEST_F(gate_clock, count_agrees_with_the_measured_open_time)
 {
@@ -557,7 +557,10 @@ TEST_F(gate_clock, gate_time_is_part_of_the_running_time)
 	}
 }
 
-/* Asleep for one half and busy for the other: a stopped clock passes the first. */
+/*
+ * Sleep for one half of the time and be busy for the other: sleep alone would not
+ * detect a running clock.
+ */
 TEST_F(gate_clock, closed_clock_stands_still)
 {
 	struct gate_value before, after;
@@ -571,7 +574,7 @@ TEST_F(gate_clock, closed_clock_stands_still)
 	EXPECT_EQ(before.gate_time, after.gate_time);
 }
 
-/* The same event twice in one group, once as programs without gates read it. */
+/* Open the same event twice in one group, once as programs without gates do. */
 FIXTURE(gate_none)
 {
 	struct gate_triggers triggers;
@@ -611,7 +614,7 @@ FIXTURE_VARIANT_ADD(gate_none, cpu_migrations) {
 	.config = PERF_COUNT_SW_CPU_MIGRATIONS,
 };
 
-/* Another event's gate turns the gate code on for the whole kernel. */
+/* The gate of another event turns the gate code on for the whole kernel. */
 FIXTURE_SETUP(gate_none)
 {
 	if (triggers_open(_metadata, &self->triggers))
@@ -665,9 +668,8 @@ again:
 	EXPECT_LE(9, plain_count);
 	if (variant->time) {
 		/*
-		 * Of two clocks, one starts and stops later at each switch, and
-		 * the host may stop the guest in between. That is rare enough
-		 * not to happen five times in a row.
+		 * One of two clocks starts and stops later at each switch, and the host
+		 * may stop the guest in between, but hardly five times in a row.
 		 */
 		if (differs(count, plain_count, 20) && --attempts) {
 			gate_ioctl(leader, PERF_EVENT_IOC_RESET, 0);

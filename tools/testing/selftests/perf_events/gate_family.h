@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * perf gate selftests - inherited events, and tasks that do as they are told
+ * perf gate selftests - inherited events, and tasks under remote control
  *
- * A puppet is a child or a thread that makes the calls which its tester names,
- * one letter each, and tells when each of them is done. Between two letters it
- * sleeps, so that nothing else of it is in a window.
+ * A puppet is a child or a thread that makes the calls which its tester names
+ * by one letter each, and reports when each call is done. Between two letters
+ * it sleeps, so that a window contains nothing else of it.
  */
 #ifndef _GATE_FAMILY_H
 #define _GATE_FAMILY_H
@@ -40,8 +40,8 @@ static inline int open_inherited(const char *tracepoint)
 }
 
 /*
- * Replaces the triggers of triggers_open(). An event that is not inherited would
- * keep the kernel from taking the contexts of two threads for equal.
+ * Replace the triggers of triggers_open(). With an event that is not inherited, the
+ * kernel would not treat the contexts of two threads as equal.
  */
 static inline void triggers_inherit(struct __test_metadata *const _metadata,
 				    struct gate_triggers *triggers)
@@ -55,7 +55,7 @@ static inline void triggers_inherit(struct __test_metadata *const _metadata,
 	ASSERT_LE(0, triggers->stopper);
 }
 
-/* @nr windows with @inside calls of getppid(2) in each and @outside after each. */
+/* Run @nr windows with @inside calls of getppid(2) in each and @outside calls after each. */
 static inline void run_windows(unsigned int nr, unsigned int inside, unsigned int outside)
 {
 	while (nr--) {
@@ -76,7 +76,7 @@ static inline void puppet_prepare(struct __test_metadata *const _metadata,
 	puppet->puppet_end = ends[1];
 }
 
-/* 'o'pen or 'c'lose a window, 'g'etppid, go to a CPU by its digit, e'x'it. */
+/* Commands: 'o'pen or 'c'lose a window, 'g'etppid, a digit to go to that CPU, e'x'it. */
 static inline void puppet_live(const struct puppet *puppet)
 {
 	char letter = 0;
@@ -108,7 +108,7 @@ static inline void puppet_fork(struct __test_metadata *const _metadata,
 	}
 }
 
-/* Returns when the puppet has done all of it, or false if it is gone. */
+/* Returns when the puppet has executed all commands, or false if it is gone. */
 static inline bool tell(const struct puppet *puppet, const char *letters)
 {
 	char done;
@@ -121,7 +121,7 @@ static inline bool tell(const struct puppet *puppet, const char *letters)
 	return true;
 }
 
-/* The puppet has exited, and what it counted is part of its parent's count. */
+/* Wait until the puppet has exited and its counts belong to its parent's event. */
 static inline void puppet_end(struct __test_metadata *const _metadata,
 			      const struct puppet *puppet)
 {
@@ -131,21 +131,21 @@ static inline void puppet_end(struct __test_metadata *const _metadata,
 	close(puppet->puppet_end);
 }
 
-/* The number of events there are, -1 when the kernel does not tell. */
+/* Number of events in the system, -1 if the kernel does not provide it. */
 static inline long count_events(void)
 {
 	int fd = open(EVENT_SLAB "shrink", O_WRONLY);
 
 	if (fd < 0)
 		return -1;
-	/* What the CPUs keep for themselves would count as in use. */
+	/* Flush per-CPU caches, whose objects would count as in use. */
 	if (write(fd, "1", 1) != 1)
 		perror(EVENT_SLAB "shrink");
 	close(fd);
 	return read_number(EVENT_SLAB "objects");
 }
 
-/* Events are freed after a grace period, and tasks go after their parent was told. */
+/* Events are freed after a grace period, and tasks end after their parent was notified. */
 static inline bool events_go_down_to(long wanted)
 {
 	__u64 end = clock_ns(CLOCK_MONOTONIC) + 20 * NSEC_PER_SEC;

@@ -33,7 +33,7 @@ FIXTURE_SETUP(gate_fault)
 	self->fail_nth = open("/proc/thread-self/fail-nth", O_RDWR);
 	if (self->fail_nth < 0)
 		SKIP(return, "kernel without CONFIG_FAULT_INJECTION");
-	/* Allocations that may sleep as well, and no stack trace for each of them. */
+	/* Fail allocations that may sleep as well, without a stack trace for each. */
 	if (!write_text(DEBUGFS "failslab/ignore-gfp-wait", "N") ||
 	    !write_text(DEBUGFS "failslab/verbose", "0"))
 		SKIP(return, "no " DEBUGFS "failslab, see CONFIG_FAULT_INJECTION_DEBUG_FS");
@@ -47,7 +47,7 @@ FIXTURE_SETUP(gate_fault)
 	self->attr.config = tracepoint_id("syscalls/sys_enter_getppid");
 }
 
-/* What nobody points to any more is a leak after five seconds. */
+/* kmemleak reports memory without references after five seconds. */
 static bool nothing_leaked(void)
 {
 	bool found = false;
@@ -90,7 +90,7 @@ static void arm(int fail_nth, unsigned int nth)
 		perror("fail-nth");
 }
 
-/* Whether an allocation has failed since. Reading the answer may be what fails. */
+/* Tell whether an allocation has failed since. The read itself may fail. */
 static bool disarm(int fail_nth)
 {
 	unsigned int left = 1;
@@ -104,12 +104,12 @@ static bool disarm(int fail_nth)
 }
 
 /*
- * Which of the allocations is the n-th one changes from one call to the next: the slab
- * and kmemleak make some of their own. Several rounds come by each of them.
+ * The n-th allocation differs from one call to the next, because the slab and kmemleak
+ * allocate as well. Several rounds cover all of them.
  */
 #define ROUNDS	3
 
-/* The n-th allocation was there and failed, and the operation gave @error for it. */
+/* Expect that the n-th allocation failed, and that the operation returned @error. */
 static void expect_clean_error(struct __test_metadata *const _metadata,
 			       unsigned int *failures, unsigned int nth, int error)
 {
@@ -134,7 +134,7 @@ TEST_F_TIMEOUT(gate_fault, open_without_memory_leaves_nothing, 300)
 		error = fd < 0 ? -errno : 0;
 		fired = disarm(self->fail_nth);
 		if (fd >= 0) {
-			/* Whatever failed was not needed. */
+			/* The failed allocation was not needed. */
 			call_getppid(3);
 			EXPECT_EQ(0, gate_read_count(fd));
 			EXPECT_EQ(0, set_both(&self->triggers, fd));
@@ -145,7 +145,7 @@ TEST_F_TIMEOUT(gate_fault, open_without_memory_leaves_nothing, 300)
 		expect_clean_error(_metadata, &self->failures, nth, error);
 	}
 	EXPECT_FALSE(fired);
-	/* The event, its gate, and more. */
+	/* At least the event and its gate were allocated. */
 	EXPECT_LE(4, self->failures);
 }
 
@@ -174,7 +174,10 @@ TEST_F_TIMEOUT(gate_fault, link_without_memory_leaves_the_gate_open, 300)
 	for (round = 0; round < ROUNDS; round++) {
 		fired = true;
 		for (nth = 1; fired && nth < MAX_NTH; nth++) {
-			/* Events without gates each time, so that all three parts are needed. */
+			/*
+			 * Use new events without gates each time, so that all three
+			 * parts are allocated.
+			 */
 			triggers.starter = open_tracepoint("syscalls/sys_enter_getuid");
 			ASSERT_LE(0, triggers.starter);
 			triggers.stopper = open_tracepoint("syscalls/sys_enter_geteuid");
@@ -192,11 +195,11 @@ TEST_F_TIMEOUT(gate_fault, link_without_memory_leaves_the_gate_open, 300)
 		}
 		EXPECT_FALSE(fired);
 	}
-	/* A gate for either event, and the link. */
+	/* At least a gate for either event and the link were allocated. */
 	EXPECT_LE(3, self->failures);
 }
 
-/* Inherited triggers and an inherited target, without links. */
+/* Open inherited triggers and an inherited target, without links. */
 static int open_family(struct __test_metadata *const _metadata,
 		       struct perf_event_attr *attr, struct gate_triggers *triggers)
 {
@@ -212,7 +215,7 @@ static int open_family(struct __test_metadata *const _metadata,
 	return target;
 }
 
-/* All tasks are linked, or none is. */
+/* Either all tasks are linked, or none is. */
 TEST_F_TIMEOUT(gate_fault, link_without_memory_reaches_no_child, 300)
 {
 	struct gate_triggers triggers;
@@ -250,8 +253,8 @@ TEST_F_TIMEOUT(gate_fault, link_without_memory_reaches_no_child, 300)
 }
 
 /*
- * Those who are inherited join along, or none does. The children of the second half have
- * nothing that they could join: theirs is a gate without an event of its own.
+ * Either all inherited events join as well, or none does. The children of the second
+ * half have no event that they could join: they get a gate without an event of its own.
  */
 TEST_F_TIMEOUT(gate_fault, join_without_memory_reaches_no_child, 600)
 {
@@ -297,11 +300,14 @@ TEST_F_TIMEOUT(gate_fault, join_without_memory_reaches_no_child, 600)
 		}
 		EXPECT_FALSE(fired);
 	}
-	/* At least a gate for the member of each task. */
+	/* At least a gate for the member of each task was allocated. */
 	EXPECT_LE(2 * (1 + ARRAY_SIZE(children)), self->failures);
 }
 
-/* The event that the others have joined is closed, so a new task's share a new gate. */
+/*
+ * The event that the others have joined is closed, so the events of a new task share a
+ * new gate.
+ */
 TEST_F_TIMEOUT(gate_fault, fork_of_members_without_memory_leaves_nothing, 300)
 {
 	unsigned int nth, expected = 0;
@@ -340,14 +346,14 @@ TEST_F_TIMEOUT(gate_fault, fork_of_members_without_memory_leaves_nothing, 300)
 			}
 	}
 	EXPECT_FALSE(fired);
-	/* Four events, the gates of two, the one that the others share, and links. */
+	/* At least four events, the gates of two, the shared gate, and links were allocated. */
 	EXPECT_LE(9, self->failures);
 	for (i = 0; i < ARRAY_SIZE(members); i++)
 		close(members[i]);
 	triggers_close(&triggers);
 }
 
-/* Those allocations that may not sleep, of anybody. */
+/* Fail allocations that may not sleep, of any task. */
 static void fail_atomic(bool fail)
 {
 	if (!fail)
@@ -358,7 +364,7 @@ static void fail_atomic(bool fail)
 		write_text(DEBUGFS "failslab/probability", "100");
 }
 
-/* A task has gates for two CPUs from its fork on, and gets more when those are taken. */
+/* A task has gates for two CPUs from its fork on, and gets more when these are in use. */
 TEST_F_TIMEOUT(gate_fault, member_that_comes_to_run_waits_for_memory, 60)
 {
 	int cpus[] = { nth_cpu(0), nth_cpu(1), nth_cpu(2) };
@@ -392,7 +398,7 @@ TEST_F_TIMEOUT(gate_fault, member_that_comes_to_run_waits_for_memory, 60)
 	EXPECT_EQ(0, value.running);
 	EXPECT_LT(0, value.enabled);
 	EXPECT_EQ(3, value.gate_count);
-	/* It asks, and then it has one. */
+	/* The task requests a gate, and then has one. */
 	ASSERT_TRUE(tell(&child, "..ogc"));
 	EXPECT_EQ(1, gate_read_count(fds[2]));
 	puppet_end(_metadata, &child);
@@ -415,7 +421,7 @@ TEST_F_TIMEOUT(gate_fault, fork_without_memory_leaves_nothing, 300)
 	ASSERT_EQ(0, set_both(&triggers, target));
 	for (nth = 1; fired && nth < MAX_NTH; nth++) {
 		arm(self->fail_nth, nth);
-		/* Without the C library, which has allocations of its own. */
+		/* Bypass the C library, which allocates memory itself. */
 		child = syscall(__NR_clone, SIGCHLD, 0, 0, 0, 0);
 		if (!child) {
 			run_windows(2, 3, 4);
@@ -427,7 +433,7 @@ TEST_F_TIMEOUT(gate_fault, fork_without_memory_leaves_nothing, 300)
 			wait_for_success(_metadata, child);
 			expected += 6;
 		} else if (error == -EAGAIN) {
-			/* The code's word for a number or a stack that it did not get. */
+			/* The kernel returns EAGAIN if it gets no PID or stack. */
 			error = -ENOMEM;
 		}
 		run_windows(1, 1, 2);
@@ -438,7 +444,7 @@ TEST_F_TIMEOUT(gate_fault, fork_without_memory_leaves_nothing, 300)
 		expect_clean_error(_metadata, &self->failures, nth, error);
 	}
 	EXPECT_FALSE(fired);
-	/* Three events and more, and their gates and links. */
+	/* At least three events and their gates and links were allocated. */
 	EXPECT_LE(8, self->failures);
 	close(target);
 	triggers_close(&triggers);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf gate selftests - random arguments for the three ioctls
+ * perf gate selftests - random arguments for the ioctls
  *
  * All kinds of events of several tasks and CPUs are opened, linked, dropped, fired
  * and closed at random, with descriptors that are none, that are of something else
@@ -16,6 +16,7 @@
 
 #include "../kselftest_harness.h"
 #include "gate_family.h"
+#include "gate_windows.h"
 
 #define NR_STEPS	30000
 #define NR_SLOTS	240
@@ -28,15 +29,15 @@
 
 enum whose { SELF, CHILD, FIRST_CPU, SECOND_CPU, NR_WHOSE };
 
-/* What a place in the pool is, as far as links depend on it. */
+/* Properties of a slot in the pool that matter to links. */
 struct slot {
 	int			fd;
 	bool			is_event;
 	struct perf_event_attr	attr;
 	enum whose		whose;
-	/* Can be a trigger, if it samples; without that; a target. */
+	/* The event can be a trigger if it samples, a trigger without sampling, a target. */
 	bool			fires_sampling, fires, gated;
-	/* As a target: what each slot is to it; as a trigger: how many targets it has. */
+	/* As a target: the role of each slot for it; as a trigger: the number of its targets. */
 	unsigned char		roles[NR_SLOTS];
 	unsigned int		nr_links;
 };
@@ -88,7 +89,7 @@ static unsigned int below(FIXTURE_DATA(gate_fuzz) * self, unsigned int limit)
 	return (rand_r(&self->seed) >> 4) % limit;
 }
 
-/* The events that a kernel of any machine has, and the simulated ones. */
+/* Pick an event that any machine has, or a simulated one. */
 static void pick_kind(FIXTURE_DATA(gate_fuzz) * self, struct slot *slot)
 {
 	static const char *const tracepoints[] = {
@@ -99,7 +100,7 @@ static void pick_kind(FIXTURE_DATA(gate_fuzz) * self, struct slot *slot)
 
 	slot->fires_sampling = true;
 	slot->gated = true;
-	/* A driver that cannot sample refuses a period, and the slot stays empty. */
+	/* A driver that cannot sample rejects a period, and the slot stays empty. */
 	switch (below(self, 16)) {
 	case 0:
 		*attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT);
@@ -147,7 +148,10 @@ static int open_event(FIXTURE_DATA(gate_fuzz) * self, struct slot *slot)
 	pick_kind(self, slot);
 	if (slot != self->slots && !below(self, 6))
 		slot->whose = CHILD;
-	/* Most of them can be linked with each other: nothing special. */
+	/*
+	 * Leave most events without special attributes, so that they can be linked with
+	 * each other.
+	 */
 	if (slot != self->slots && !below(self, 3)) {
 		attr->inherit = !below(self, 3);
 		attr->inherit_thread = attr->inherit && !below(self, 3);
@@ -156,7 +160,7 @@ static int open_event(FIXTURE_DATA(gate_fuzz) * self, struct slot *slot)
 		attr->disabled = !below(self, 4);
 		attr->exclude_kernel = !below(self, 4);
 		attr->write_backward = !below(self, 4);
-		/* Of a clock, ns. */
+		/* Period of a clock in ns. */
 		if (!below(self, 3))
 			attr->sample_period = slot->fires ? 1 + below(self, 4) : NSEC_PER_MSEC;
 		if (!below(self, 4))
@@ -207,7 +211,7 @@ static bool same_scope(const struct slot *a, const struct slot *b)
 	       a->attr.sigtrap == b->attr.sigtrap;
 }
 
-/* The errors that the documentation has for this call, as a list that ends with 0. */
+/* List the errors that the documentation has for this call; 0 ends the list. */
 static void reasons(FIXTURE_DATA(gate_fuzz) * self, int trigger, int target, bool start,
 		    int *errors)
 {
@@ -278,7 +282,7 @@ static void note_clear(FIXTURE_DATA(gate_fuzz) * self, int target)
 	}
 }
 
-/* A descriptor is an int: what stands above it does not count. */
+/* A descriptor is an int, so its upper half is ignored. */
 static unsigned long with_garbage(FIXTURE_DATA(gate_fuzz) * self, int fd)
 {
 	unsigned long arg = (unsigned int)fd;
@@ -288,7 +292,7 @@ static unsigned long with_garbage(FIXTURE_DATA(gate_fuzz) * self, int fd)
 	return arg;
 }
 
-/* SET_STARTER or SET_STOPPER. Returns the error, and those that there may be. */
+/* Do SET_STARTER or SET_STOPPER. Returns the error, and the errors that are allowed. */
 static int step_link(FIXTURE_DATA(gate_fuzz) * self, int trigger, int *errors)
 {
 	int target = below(self, NR_SLOTS), fd = self->slots[target].fd, error;
@@ -326,7 +330,42 @@ static int step_clear(FIXTURE_DATA(gate_fuzz) * self, int target, int *errors)
 	return error;
 }
 
-/* Let the gates move, and have the events changed and read meanwhile. */
+/* What is recorded says of itself whether it can be true. */
+static int step_windows(FIXTURE_DATA(gate_fuzz) * self, const struct slot *slot, int *errors)
+{
+	struct perf_event_windows windows = {
+		.size = sizeof(windows), .flags = below(self, 5), .measure = below(self, 4),
+		.min = below(self, 3),
+	};
+	struct histogram histogram;
+	__u64 sum = 0;
+	int i, error;
+
+	errors[0] = 0;
+	if (below(self, 2)) {
+		error = -gate_ioctl(slot->fd, PERF_EVENT_IOC_SET_WINDOWS,
+				    (unsigned long)&windows);
+		/* The model does not know which events have a gate. */
+		if (windows.flags > 3 || windows.measure > 2)
+			errors[0] = EINVAL;
+		else if (slot->attr.type == (__u32)pmu_type("pmusim_aux"))
+			errors[0] = EOPNOTSUPP;
+		else if (error == EINVAL)
+			errors[0] = EINVAL;
+		errors[1] = 0;
+		return error;
+	}
+	error = -get_windows(slot->fd, &histogram);
+	if (error) {
+		errors[0] = EINVAL;
+		return error;
+	}
+	for (i = 0; i < NR_BUCKETS; i++)
+		sum += histogram.bucket[i];
+	return sum == histogram.windows && histogram.min <= histogram.max ? 0 : ERANGE;
+}
+
+/* Move the gates, and change and read events meanwhile. */
 static int step_other(FIXTURE_DATA(gate_fuzz) * self, int fd, int *errors)
 {
 	__u64 period = 1 + below(self, 1000000);
@@ -361,10 +400,13 @@ static int step_other(FIXTURE_DATA(gate_fuzz) * self, int fd, int *errors)
 	return 0;
 }
 
-/* One call. False if it gave what it must not. */
+/* Do one call. Returns false if its result is not allowed. */
 static bool step(FIXTURE_DATA(gate_fuzz) * self, unsigned int number)
 {
-	/* One time in three the first place, which stays, to have all that it can. */
+	/*
+	 * Use the first slot, which is never closed, one time in three, so that it
+	 * reaches its limits.
+	 */
 	int i = below(self, 3) ? below(self, NR_SLOTS) : 0, error, errors[8] = {};
 	unsigned int what = below(self, i ? 100 : 1000);
 	struct slot *slot = &self->slots[i];
@@ -381,6 +423,8 @@ static bool step(FIXTURE_DATA(gate_fuzz) * self, unsigned int number)
 		error = step_link(self, i, errors);
 	else if (what < 74)
 		error = step_clear(self, i, errors);
+	else if (what < 82)
+		error = step_windows(self, slot, errors);
 	else
 		error = step_other(self, slot->fd, errors);
 	self->seen[error < NR_ERRNOS ? error : 0]++;
@@ -421,7 +465,7 @@ TEST_F_TIMEOUT(gate_fuzz, each_call_gives_what_the_documentation_says, 3600)
 	}
 	EXPECT_EQ(0, wrong);
 	for (i = 0; i < ARRAY_SIZE(all); i++) {
-		/* Too few steps to meet all of them are somebody's choice. */
+		/* With fewer steps by request, not all errors need to occur. */
 		if (nr >= NR_STEPS)
 			EXPECT_LT(0, self->seen[all[i]]) TH_LOG("never %s", strerror(all[i]));
 	}

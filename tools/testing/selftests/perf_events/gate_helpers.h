@@ -36,7 +36,7 @@
 #ifdef PERF_EVENT_IOC_SET_STARTER
 #define GATE_UAPI
 #else
-/* Headers without gates: build all the same, and fail on the kernel they describe. */
+/* With headers without gates the tests build, and fail on the kernel of these headers. */
 #define PERF_EVENT_IOC_SET_STARTER	_IO('$', 12)
 #define PERF_EVENT_IOC_SET_STOPPER	_IO('$', 13)
 #define PERF_EVENT_IOC_CLEAR_GATE	_IO('$', 14)
@@ -60,7 +60,7 @@
 #define NSEC_PER_MSEC	1000000ULL
 #define NSEC_PER_SEC	1000000000ULL
 
-/* What read(2) gives with GATE_READ_FORMAT. */
+/* Values that read(2) returns with GATE_READ_FORMAT. */
 struct gate_value {
 	__u64	value;
 	__u64	enabled;
@@ -71,7 +71,7 @@ struct gate_value {
 	__u64	gate_count;
 };
 
-/* The same of a group of four, with PERF_FORMAT_GROUP too. */
+/* Values of a group of four, with PERF_FORMAT_GROUP as well. */
 struct gate_group {
 	__u64	nr;
 	__u64	enabled;
@@ -113,7 +113,7 @@ static inline struct perf_event_attr gate_attr(__u32 type, __u64 config)
 	};
 }
 
-/* By number and not by name: the number is what programs built elsewhere rely on. */
+/* Use the bit's number, not its name: programs that were built elsewhere rely on the number. */
 static inline void gate_attr_set_bit(struct perf_event_attr *attr, unsigned int bit)
 {
 	size_t offset = offsetof(struct perf_event_attr, read_format) + sizeof(__u64);
@@ -144,7 +144,7 @@ static inline int gate_open_self(__u32 type, __u64 config)
 	return gate_open(&attr, 0, -1);
 }
 
-/* 0 or the negative errno, so that an expectation names the error. */
+/* Returns 0 or the negative errno, so that an expectation names the error. */
 static inline int gate_ioctl(int fd, unsigned long cmd, unsigned long arg)
 {
 	return ioctl(fd, cmd, arg) < 0 ? -errno : 0;
@@ -177,7 +177,7 @@ static inline int clear_gate(int target)
 	return gate_ioctl(target, PERF_EVENT_IOC_CLEAR_GATE, 0);
 }
 
-/* A read that fails shows as all ones, which no test takes for an answer. */
+/* A read that fails gives all ones, which no test expects. */
 static inline struct gate_value gate_read(int fd)
 {
 	struct gate_value value;
@@ -196,8 +196,8 @@ static inline long task_switches(void)
 }
 
 /*
- * All values as of one instant: read(2) takes the times one after the other, and a
- * kernel that can be preempted may switch in between.
+ * Get all values of one instant: read(2) takes the times one after the other, and a
+ * preemptible kernel may switch tasks in between.
  */
 static inline struct gate_value gate_read_whole(int fd)
 {
@@ -211,7 +211,7 @@ static inline struct gate_value gate_read_whole(int fd)
 	return value;
 }
 
-/* Of an event that has no read_format */
+/* Read an event without a read_format. */
 static inline __u64 raw_count(int fd)
 {
 	__u64 value = 0;
@@ -226,7 +226,7 @@ static inline __u64 gate_read_count(int fd)
 	return gate_read(fd).value;
 }
 
-/* The calls that open windows, close them, and are counted in them. */
+/* System calls that open windows, close them, and are counted in them. */
 static inline void window_open(void)
 {
 	syscall(__NR_getuid);
@@ -251,7 +251,7 @@ static inline __u64 clock_ns(clockid_t clock)
 	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 }
 
-/* Time on the CPU: what else runs on the machine does not shorten the work. */
+/* Use the time on the CPU, so that other load does not shorten the work. */
 static inline void spin_ns(__u64 ns)
 {
 	__u64 end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
@@ -261,8 +261,8 @@ static inline void spin_ns(__u64 ns)
 }
 
 /*
- * Gives the CPU away and comes back. A timer that fires before the task is
- * asleep, as it can on a slow machine, lets it go on without a task switch.
+ * Yield the CPU and come back. On a slow machine a timer may fire before the task is
+ * asleep, and no task switch happens, so check it.
  */
 static inline void sleep_for_certain(void)
 {
@@ -275,7 +275,7 @@ static inline void sleep_for_certain(void)
 	} while (after.ru_nvcsw == before.ru_nvcsw);
 }
 
-/* What a file of the kernel is told with one write(2). */
+/* Write to a file of the kernel with one write(2). */
 static inline bool write_text(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_TRUNC);
@@ -296,8 +296,8 @@ static inline void limit_sample_time(void)
 }
 
 /*
- * A slow machine lowers the sample rate, until samples are missing. Without a limit of
- * the time it does not, and then the rate cannot be set either.
+ * A slow machine lowers the sample rate until samples are missing, unless the limit of
+ * the time is off; but then the rate cannot be set either.
  */
 static inline void keep_sample_rate(void)
 {
@@ -306,7 +306,7 @@ static inline void keep_sample_rate(void)
 	write_text(SAMPLE_TIME_PERCENT, "0");
 }
 
-/* The id of a tracepoint such as "syscalls/sys_enter_getuid", -1 without it. */
+/* Get the ID of a tracepoint such as "syscalls/sys_enter_getuid", -1 if it does not exist. */
 static inline long tracepoint_id(const char *name)
 {
 	const char *root = "/sys/kernel/tracing";
@@ -320,8 +320,8 @@ static inline long tracepoint_id(const char *name)
 }
 
 /*
- * An emulated PMU may count and never interrupt, which looks like a kernel that
- * loses its interrupts. Whoever runs the tests there says so, with the reason.
+ * An emulated PMU may count and never interrupt, which looks like a kernel that loses
+ * its interrupts. The environment of the tests gives the reason then.
  */
 static inline const char *pmu_without_interrupts(void)
 {
@@ -339,6 +339,22 @@ static inline int open_tracepoint(const char *name)
 	return gate_open_self(PERF_TYPE_TRACEPOINT, id);
 }
 
+/* A probe of the PMU @name, -1 with errno when there is none of its kind. */
+static inline int open_probe(const char *name, bool on_return, unsigned long config1,
+			     __u64 config2)
+{
+	long type = pmu_type(name);
+	struct perf_event_attr attr = gate_attr(type, on_return);
+
+	if (type < 0) {
+		errno = ENOENT;
+		return -1;
+	}
+	attr.config1 = config1;
+	attr.config2 = config2;
+	return gate_open(&attr, 0, -1);
+}
+
 static inline int pin_to_cpu(int cpu)
 {
 	cpu_set_t set;
@@ -348,7 +364,7 @@ static inline int pin_to_cpu(int cpu)
 	return sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* The n-th CPU, from 0, that this task may run on, -1 without it. */
+/* Get the n-th CPU, from 0, that this task may run on, or -1. */
 static inline int nth_cpu(int n)
 {
 	cpu_set_t set;
@@ -363,7 +379,44 @@ static inline int nth_cpu(int n)
 	return -1;
 }
 
-/* Small pages only, so that each one touched is one page fault. */
+/*
+ * Interrupts that /proc/interrupts counts of the online CPU @cpu: those of the line @name,
+ * such as "PMI:", or of all lines when it is NULL. -1 without the line or the file.
+ */
+static inline long cpu_interrupts(int cpu, const char *name)
+{
+	unsigned int column = 0, i;
+	char *line = NULL, *word;
+	size_t size = 0;
+	long sum = -1;
+	FILE *file;
+
+	file = fopen("/proc/interrupts", "r");
+	if (!file)
+		return -1;
+	/* The first line names the CPUs that are online. */
+	if (getline(&line, &size, file) > 0) {
+		for (word = strtok(line, " \n"); word; word = strtok(NULL, " \n")) {
+			if (!strncmp(word, "CPU", 3) && atoi(word + 3) == cpu)
+				break;
+			column++;
+		}
+	}
+	while (getline(&line, &size, file) > 0) {
+		word = strtok(line, " \n");
+		if (!word || (name && strcmp(word, name)))
+			continue;
+		for (i = 0; word && i <= column; i++)
+			word = strtok(NULL, " \n");
+		if (word)
+			sum = (sum < 0 ? 0 : sum) + strtol(word, NULL, 10);
+	}
+	free(line);
+	fclose(file);
+	return sum;
+}
+
+/* Map small pages only, so that each page that is touched takes one page fault. */
 static inline int pages_map(struct gate_pages *pages, unsigned int nr)
 {
 	pages->page_size = sysconf(_SC_PAGESIZE);
@@ -376,7 +429,7 @@ static inline int pages_map(struct gate_pages *pages, unsigned int nr)
 	return 0;
 }
 
-/* Exactly @nr page faults. */
+/* Take exactly @nr page faults. */
 static inline void pages_touch(const struct gate_pages *pages, unsigned int nr)
 {
 	unsigned int i;
@@ -412,8 +465,8 @@ static inline void ring_copy(const struct gate_ring *ring, void *to, __u64 from,
 }
 
 /*
- * Takes the next record, at most @max bytes of it. False when there is none.
- * The header alone says how long the record is, so copy that first.
+ * Copy the next record, at most @max bytes of it. Returns false if there is none. The
+ * header has the length of the record, so copy it first.
  */
 static inline bool ring_next(struct gate_ring *ring, void *record, size_t max)
 {
@@ -430,7 +483,7 @@ static inline bool ring_next(struct gate_ring *ring, void *record, size_t max)
 	return true;
 }
 
-/* Drops what is in the buffer and returns how many records of @type that was. */
+/* Drop all records and return the number of records of @type. */
 static inline unsigned int ring_drain(struct gate_ring *ring, __u32 type)
 {
 	struct perf_event_header header;
@@ -442,12 +495,12 @@ static inline unsigned int ring_drain(struct gate_ring *ring, __u32 type)
 }
 
 /*
- * Opens the triggers. Non-zero when the test cannot run here, with the reason
- * given to the harness. A kernel without gates is a failure, not such a reason.
+ * Open the triggers. Returns non-zero if the test cannot run here, and passes
+ * the reason to the harness. A kernel without gates is a failure, not such a
+ * reason.
  *
- * Pages of the test program that are still to be faulted in, or to be copied
- * after the harness's fork(), would add to exact counts: mlockall() brings
- * them all in beforehand.
+ * Later faults on pages of the test program, or copies after the harness's
+ * fork(), would add to exact counts, so mlockall() brings in all pages before.
  */
 static inline int triggers_open(struct __test_metadata *const _metadata,
 				struct gate_triggers *triggers)
@@ -486,7 +539,7 @@ static inline void triggers_close(const struct gate_triggers *triggers)
 	close(triggers->starter);
 }
 
-/* An event of the calling task with both triggers, hence closed. */
+/* Open an event of the calling task with both triggers, which is closed. */
 static inline int gate_open_target(struct __test_metadata *const _metadata,
 				   const struct gate_triggers *triggers,
 				   struct perf_event_attr *attr)

@@ -2,8 +2,8 @@
 /*
  * perf gate selftests - CPUs that go offline and come back
  *
- * A task whose CPU goes away is moved to another one with its events, and its
- * gates must not notice. The events of a CPU are taken off when it goes offline.
+ * A task whose CPU goes offline moves to another one with its events, which must
+ * not affect its gates. The events of a CPU are removed when it goes offline.
  */
 #define _GNU_SOURCE
 
@@ -14,7 +14,7 @@
 
 #define NR_ROUNDS	8
 
-/* Comes and goes in a thread of its own. */
+/* A CPU that a thread takes offline and online. */
 struct coming_cpu {
 	int cpu;
 	bool stop;
@@ -43,7 +43,7 @@ static int set_online(int cpu, bool online)
 	return ret;
 }
 
-/* The CPU that comes and goes is the last one, and not that of the test itself. */
+/* The last CPU goes offline and online; the test itself runs on another one. */
 FIXTURE_SETUP(gate_hotplug)
 {
 	int n, ret;
@@ -71,7 +71,7 @@ FIXTURE_TEARDOWN(gate_hotplug)
 	triggers_close(&self->triggers);
 }
 
-/* A window around @inside faults, and twice as many outside. */
+/* Run a window with @inside faults, and twice as many outside. */
 static void one_window(const struct gate_pages *pages, unsigned int inside)
 {
 	window_open();
@@ -88,7 +88,10 @@ TEST_F_TIMEOUT(gate_hotplug, gate_follows_its_task_off_an_offline_cpu, 300)
 				   PERF_COUNT_SW_PAGE_FAULTS);
 	gate_ioctl(target, PERF_EVENT_IOC_RESET, 0);
 	for (i = 0; i < NR_ROUNDS; i++) {
-		/* Back there, with both CPUs, and in a window when it goes away. */
+		/*
+		 * The task is back on the CPU, may use both, and is in a window when
+		 * the CPU goes offline.
+		 */
 		ASSERT_EQ(0, pin_to_cpu(self->cpu));
 		sched_setaffinity(0, sizeof(self->all_cpus), &self->all_cpus);
 		one_window(&self->pages, 3);
@@ -124,7 +127,7 @@ static void *come_and_go(void *data)
 	return (void *)failed;
 }
 
-/* Where and for how long the events were off, if they were. */
+/* Report where and for how long the events were off, if they were. */
 static void tell_first_loss(struct __test_metadata *const _metadata,
 			    const struct gate_triggers *triggers, int target, __u64 windows)
 {
@@ -150,7 +153,7 @@ TEST_F_TIMEOUT(gate_hotplug, windows_are_exact_while_a_cpu_comes_and_goes, 300)
 	gate_ioctl(target, PERF_EVENT_IOC_RESET, 0);
 	while (!__atomic_load_n(&self->coming.stop, __ATOMIC_RELAXED)) {
 		one_window(&self->pages, 3);
-		/* Whenever it is there. */
+		/* Go to the CPU whenever it is online. */
 		if (!(windows++ % 64))
 			pin_to_cpu(self->cpu);
 		else if (windows % 64 == 32)
@@ -171,8 +174,8 @@ TEST_F_TIMEOUT(gate_hotplug, windows_are_exact_while_a_cpu_comes_and_goes, 300)
 }
 
 /*
- * The first gate and the last patch the kernel's code, which waits for hotplug,
- * and hotplug waits for the contexts that links are made in.
+ * The first and the last gate patch the kernel's code, which waits for hotplug, and
+ * hotplug waits for the mutex of the context under which links are made.
  */
 TEST_F_TIMEOUT(gate_hotplug, gates_are_made_while_a_cpu_comes_and_goes, 300)
 {
@@ -197,8 +200,8 @@ TEST_F_TIMEOUT(gate_hotplug, gates_are_made_while_a_cpu_comes_and_goes, 300)
 }
 
 /*
- * Events of a CPU count whoever runs there, and daemons that are told of a CPU that
- * came back ask it for their IDs. Nobody else makes these system calls.
+ * Events of a CPU count all tasks there, and daemons that learn of a CPU that came back
+ * call getpid(2) and the like on it. No other program makes the system calls used here.
  */
 struct cpu_events {
 	struct gate_triggers triggers;
@@ -263,7 +266,7 @@ TEST_F_TIMEOUT(gate_hotplug, events_of_an_offline_cpu_keep_their_counts, 300)
 	ASSERT_EQ(0, set_online(self->cpu, true));
 }
 
-/* Nothing that is done to them meanwhile goes looking for their CPU, or waits for it. */
+/* No operation on the events uses their CPU meanwhile, or waits for it. */
 TEST_F_TIMEOUT(gate_hotplug, events_of_an_offline_cpu_can_be_handled, 300)
 {
 	struct cpu_events events, late;
@@ -276,7 +279,7 @@ TEST_F_TIMEOUT(gate_hotplug, events_of_an_offline_cpu_can_be_handled, 300)
 		EXPECT_EQ(0, set_starter(events.triggers.starter, -1));
 		EXPECT_EQ(0, set_stopper(events.triggers.stopper, -1));
 		EXPECT_EQ(0, clear_gate(events.target));
-		/* An event that is in no context takes links or not, and does no harm. */
+		/* Links to an event without a context may fail, but do no harm. */
 		set_both(&events.triggers, events.target);
 		EXPECT_EQ(0, gate_read_count(events.target));
 		if (i & 1)
@@ -294,7 +297,7 @@ TEST_F_TIMEOUT(gate_hotplug, events_of_an_offline_cpu_can_be_handled, 300)
 	}
 }
 
-/* Those of one task, on a CPU that goes away and on another one. */
+/* Use events of one task, on a CPU that goes offline and on another one. */
 TEST_F_TIMEOUT(gate_hotplug, members_of_a_cpu_that_comes_and_goes_share_on, 300)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_TRACEPOINT,
@@ -316,7 +319,7 @@ TEST_F_TIMEOUT(gate_hotplug, members_of_a_cpu_that_comes_and_goes_share_on, 300)
 		call_getppid(4);
 		window_close();
 		call_getppid(5);
-		/* The member is not there while its gate moves. */
+		/* The CPU of the member is offline while the gate moves. */
 		window_open();
 		ASSERT_EQ(0, set_online(self->cpu, true));
 		ASSERT_EQ(0, pin_to_cpu(self->cpu));

@@ -3,8 +3,8 @@
  * perf gate selftests - gates of children
  *
  * A child has its own copy of each inherited event, trigger or target, and its
- * own windows. What it counts in them is part of what the parent's event reports,
- * while it runs and when it is gone.
+ * own windows. The parent's event includes the counts of the child, while it runs
+ * and after it has ended.
  */
 #define _GNU_SOURCE
 
@@ -21,7 +21,7 @@ FIXTURE(gate_inherit)
 	int target;
 };
 
-/* The target counts getppid(2), which no child does by itself, and is not linked. */
+/* The target counts getppid(2), which children call only on request, and is not linked. */
 FIXTURE_SETUP(gate_inherit)
 {
 	if (triggers_open(_metadata, &self->triggers))
@@ -52,10 +52,7 @@ static pid_t fork_windows(unsigned int nr, unsigned int inside, unsigned int out
 	return child;
 }
 
-/*
- * Stack and data that a child touches for the first time are faults as well: the
- * first round, without windows, takes these.
- */
+/* Stack and data of a child fault as well, in the first round, which has no windows. */
 static pid_t fork_faulting(const struct gate_pages *pages, unsigned int inside)
 {
 	pid_t child = fork();
@@ -141,7 +138,7 @@ TEST_F(gate_inherit, child_forked_in_a_window_starts_open)
 	puppet_fork(_metadata, &child);
 	ASSERT_TRUE(tell(&child, "ggg"));
 	EXPECT_EQ(3, gate_read_count(self->target));
-	/* It was open from the beginning, so this is no opening. */
+	/* The gate was open from the beginning, so this does not count as an opening. */
 	EXPECT_EQ(1, gate_read(self->target).gate_count);
 	ASSERT_TRUE(tell(&child, "cgg"));
 	EXPECT_EQ(3, gate_read_count(self->target));
@@ -213,7 +210,7 @@ TEST_F(gate_inherit, grandchildren_are_gated_too)
 		window_open();
 		grandchild = fork();
 		if (!grandchild) {
-			/* The window of the child, not that of its parent. */
+			/* Close the window of the child, not that of its parent. */
 			call_getppid(3);
 			window_close();
 			run_windows(4, 5, 9);
@@ -257,7 +254,7 @@ TEST_F(gate_inherit, child_of_an_exited_task_stays_gated)
 	EXPECT_EQ(3, gate_read_count(self->target));
 }
 
-/* A child has the depth of its parent, and goes on from there alone. */
+/* A child starts with the depth of its parent, and changes it independently. */
 TEST_F(gate_inherit, child_inherits_the_depth)
 {
 	struct puppet child;
@@ -368,7 +365,7 @@ TEST_F(gate_inherit, child_without_gates_has_its_running_time_as_gate_time)
 	value = gate_read(self->target);
 	EXPECT_EQ(50, value.value);
 	EXPECT_EQ(0, value.gate_count);
-	/* The calling task runs on between the two. */
+	/* The calling task runs between the two reads. */
 	EXPECT_LE(value.gate_time, value.running);
 	EXPECT_LE(value.running - value.running / 10, value.gate_time);
 }
@@ -432,7 +429,7 @@ TEST_F(gate_inherit, dropping_the_links_opens_children)
 	tell_all(_metadata, children, "ogcg");
 	EXPECT_EQ(4 * NR_CHILDREN, gate_read_count(self->target));
 	end_puppets(_metadata, children);
-	/* That of the parent opened along with theirs. */
+	/* The gate of the parent opened together with theirs. */
 	EXPECT_EQ(NR_CHILDREN + 1, gate_read(self->target).gate_count);
 }
 
@@ -446,7 +443,7 @@ TEST_F(gate_inherit, clear_gate_opens_children)
 	ASSERT_EQ(0, clear_gate(self->target));
 	tell_all(_metadata, children, "gcg");
 	EXPECT_EQ(2 * NR_CHILDREN, gate_read_count(self->target));
-	/* And can be linked anew. */
+	/* The events can be linked again. */
 	ASSERT_EQ(0, set_both(&self->triggers, self->target));
 	tell_all(_metadata, children, "gogcg");
 	EXPECT_EQ(3 * NR_CHILDREN, gate_read_count(self->target));
@@ -470,7 +467,7 @@ TEST_F(gate_inherit, closing_the_triggers_freezes_children)
 	puppet_end(_metadata, &open);
 	puppet_end(_metadata, &closed);
 	EXPECT_EQ(2, gate_read_count(self->target));
-	/* For the fixture to close. */
+	/* The fixture must not close them again. */
 	self->triggers.starter = -1;
 	self->triggers.stopper = -1;
 }

@@ -64,7 +64,7 @@ TEST_F(gate_link, detach_without_links_succeeds)
 	EXPECT_EQ(0, gate_ioctl(self->triggers.starter, variant->cmd, -1));
 }
 
-/* A 32-bit program's -1 reaches the kernel without its upper half. */
+/* The -1 of a 32-bit program reaches the kernel without the upper half. */
 TEST_F(gate_link, detach_compares_32_bits)
 {
 	ASSERT_EQ(0, gate_ioctl(self->triggers.starter, variant->cmd, self->target));
@@ -144,7 +144,7 @@ TEST_F(gate_link, event_of_another_task_is_refused)
 	waitpid(child, NULL, 0);
 }
 
-/* Both events have lost their task, which must not make them a pair. */
+/* Both events have lost their task, which must not make them match. */
 TEST_F(gate_link, events_of_an_exited_task_are_refused)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
@@ -161,7 +161,7 @@ TEST_F(gate_link, events_of_an_exited_task_are_refused)
 	EXPECT_EQ(-ESRCH, gate_ioctl(trigger, variant->cmd, target));
 }
 
-/* It would miss what the task does on other CPUs. */
+/* Such a trigger would miss the occurrences on other CPUs. */
 TEST_F(gate_link, trigger_of_one_cpu_does_not_gate_a_task_everywhere)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
@@ -204,7 +204,7 @@ TEST_F(gate_link, task_and_cpu_wide_events_do_not_mix)
 	EXPECT_EQ(-EINVAL, gate_ioctl(cpu_wide, variant->cmd, self->target));
 }
 
-/* The root of a hierarchy that has the perf_event controller, or -1. */
+/* Open the root of a hierarchy with the perf_event controller, or return -1. */
 static int open_perf_cgroup(void)
 {
 	struct mntent *entry;
@@ -278,7 +278,7 @@ TEST_F(gate_link, remove_on_exec_must_be_equal)
 	EXPECT_EQ(-EINVAL, gate_ioctl(self->triggers.starter, variant->cmd, target));
 }
 
-/* A trigger that signals is dropped on fork where its target is not. */
+/* A child inherits the target, but not a trigger with sigtrap. */
 TEST_F(gate_link, sigtrap_must_be_equal)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
@@ -293,7 +293,7 @@ TEST_F(gate_link, sigtrap_must_be_equal)
 	EXPECT_EQ(-EINVAL, gate_ioctl(trigger, variant->cmd, target));
 }
 
-/* A BPF program writes its records, past any gate. */
+/* A BPF program writes its records without regard to gates. */
 TEST_F(gate_link, bpf_output_event_is_refused)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT);
@@ -354,7 +354,7 @@ TEST_F(gate_link, role_takes_64_triggers_and_no_more)
 		ASSERT_EQ(-EEXIST, gate_ioctl(trigger, variant->cmd, self->target));
 	}
 	EXPECT_EQ(-ENOSPC, gate_ioctl(self->triggers.starter, variant->cmd, self->target));
-	/* The other role has room, and a trigger that is gone makes some. */
+	/* There is room for the other role, and closing a trigger makes room for one more. */
 	EXPECT_EQ(0, gate_ioctl(self->triggers.starter,
 				variant->cmd ^ PERF_EVENT_IOC_SET_STARTER ^
 				PERF_EVENT_IOC_SET_STOPPER, self->target));

@@ -2,11 +2,11 @@
 /*
  * perf gate selftests - a random walk over events, links and tasks, and a model
  *
- * The model is what Documentation/userspace-api/perf_gate.rst says, for tracepoint
- * events of system calls. It tells each count, each number of openings and each
- * error in advance. Two things it leaves out, as they are not specified: a target
- * that listens to the occurrence that moves its gate, and a gate that two triggers
- * move at one occurrence.
+ * The model follows Documentation/userspace-api/perf_gate.rst, for tracepoint
+ * events of system calls. It predicts each count, each number of openings and each
+ * error. It leaves out two cases that are not specified: a target that counts the
+ * occurrence that moves its gate, and a gate that two triggers move at one
+ * occurrence.
  *
  * GATE_MODEL_SEED repeats a walk, whose seed each run prints; GATE_MODEL_STEPS
  * makes it longer.
@@ -52,8 +52,8 @@ static void *obey_as_thread(void *task)
 }
 
 /*
- * Children are those of the tester, whoever forks them, so that it can wait for
- * them. The C library does not see them.
+ * Children have the tester as their parent, whatever task forks them, so that it can
+ * wait for them. The C library does not know them.
  */
 static bool make_task(char action, struct task *task)
 {
@@ -102,7 +102,7 @@ static void obey(struct task *task)
 	}
 }
 
-/* False when the task does not answer. */
+/* Returns false if the task does not answer. */
 static bool order(struct task *task, char action, unsigned int argument, unsigned int times)
 {
 	struct command command = { action, argument, times };
@@ -114,7 +114,7 @@ static bool order(struct task *task, char action, unsigned int argument, unsigne
 	       read(task->puppet.tester_end, &tid, sizeof(tid)) == sizeof(tid);
 }
 
-/* The steps. Each does the same to the kernel and to the model, and says if both agree. */
+/* Each step does the same in the kernel and in the model, and returns whether both agree. */
 
 static bool step_open(struct model *model, bool inherit)
 {
@@ -136,7 +136,10 @@ static bool step_open(struct model *model, bool inherit)
 		event->period = 1 + pick(model, 3);
 	else
 		event->nest = !pick(model, 3);
-	/* A sampling event is a trigger only: whether it fires while closed is another matter. */
+	/*
+	 * Sampling events are used as triggers only, because a closed one might or
+	 * might not fire.
+	 */
 	paused &= !event->period;
 	event->in[0] = (struct instance) { .there = true, .depth = !paused };
 
@@ -155,7 +158,7 @@ static bool step_open(struct model *model, bool inherit)
 	return event->fd >= 0;
 }
 
-/* What it was a trigger of keeps its state. */
+/* The gates that it moved keep their state. */
 static bool step_close(struct model *model)
 {
 	unsigned int nr = pick(model, MAX_EVENTS), i;
@@ -229,9 +232,8 @@ static bool step_link(struct model *model)
 	trace(model, "%s %u of %u: %d, expected %d", role ? "stopper" : "starter", nr, to,
 	      error, expected);
 	/*
-	 * Tasks that nobody could tell apart may have exchanged their contexts
-	 * after the one of these was opened and before the other. That is found
-	 * before anything else.
+	 * Equal tasks may have exchanged their contexts between the opening of the two
+	 * events. This error is found before any other.
 	 */
 	if (error == -EINVAL && trigger->inherit &&
 	    trigger->births != target->births)
@@ -280,8 +282,9 @@ static bool step_control(struct model *model)
 		return !gate_ioctl(event->fd, PERF_EVENT_IOC_DISABLE, 0);
 	case 3:
 		/*
-		 * Threads exchange contexts, and with them what they have counted:
-		 * what is gone, and is not reset, need not be that of who is gone.
+		 * Threads exchange contexts together with their counts. So the counts
+		 * of ended threads that are not reset may belong to a thread that
+		 * lives.
 		 */
 		if (event->exited)
 			return true;
@@ -296,7 +299,7 @@ static bool step_control(struct model *model)
 	}
 }
 
-/* An existing task, the first one more often than others. */
+/* Pick an existing task, the first one more often than others. */
 static unsigned int pick_task(struct model *model)
 {
 	unsigned int nr = pick(model, MAX_TASKS);
@@ -326,7 +329,7 @@ static bool step_move(struct model *model)
 	return order(&model->tasks[task], 'm', cpu, 0);
 }
 
-/* A copy of each inherited event, for a process in the state of the task that forks. */
+/* Copy each inherited event; a process starts in the state of the task that forks. */
 static bool step_birth(struct model *model)
 {
 	unsigned int from = pick_task(model), nr = pick(model, MAX_TASKS), i;
@@ -372,7 +375,7 @@ static void forget_task(struct model *model, unsigned int nr)
 	model->tasks[nr].alive = false;
 }
 
-/* A thread has exited when it has no number any more, a process with all its threads. */
+/* A thread has exited when its ID is free, a process when all of its threads have exited. */
 static bool step_death(struct model *model)
 {
 	unsigned int nr = pick(model, MAX_TASKS), i;
@@ -412,8 +415,8 @@ static bool check_event(const struct model *model, unsigned int nr)
 		openings += event->in[task].openings;
 	}
 	/*
-	 * read(2) takes the times one after the other, and a task that is on its way
-	 * to sleep may have been switched out in between.
+	 * read(2) takes the times one after the other, and a task that goes to sleep
+	 * may be switched out in between.
 	 */
 	do
 		value = gate_read(event->fd);
@@ -451,7 +454,7 @@ static bool check_all(const struct model *model)
 	return true;
 }
 
-/* A step that the state of the model does not allow is none. */
+/* A step that the state of the model does not allow is not counted. */
 static bool take_step(struct model *model, bool inherit)
 {
 	model->idle = true;

@@ -2,8 +2,8 @@
 /*
  * perf gate selftests - a model of events, gates and the tasks that have them
  *
- * The model is what Documentation/userspace-api/perf_gate.rst says, for tracepoint
- * events of system calls. It does without the kernel.
+ * The model follows Documentation/userspace-api/perf_gate.rst, for tracepoint
+ * events of system calls. It does not use the kernel.
  */
 #ifndef _GATE_MODEL_H
 #define _GATE_MODEL_H
@@ -43,8 +43,8 @@ struct instance {
 };
 
 /*
- * @gone are the parts of tasks that have exited, @exited whether there are such. Of
- * each role, @triggers has a bit for each event.
+ * @gone are the counts of tasks that have exited, @exited tells whether there are any.
+ * @triggers has a bit for each event in each role.
  */
 struct event {
 	bool		used;
@@ -69,7 +69,7 @@ struct task {
 	struct puppet	puppet;
 };
 
-/* What a task is told to do, and then answers with its own thread id. */
+/* Command for a task, which answers with its own thread ID. */
 struct command {
 	char		action;
 	unsigned int	argument;

@@ -2,8 +2,8 @@
 /*
  * perf gate selftests - a pool of events that threads do everything to at once
  *
- * What goes wrong shows in the kernel log or as a hang, and in a call that fails
- * with an error it has no reason for.
+ * Defects show in the kernel log, as a hang, or as a call that fails with an
+ * unexpected error.
  */
 #ifndef _GATE_POOL_H
 #define _GATE_POOL_H
@@ -15,7 +15,7 @@
 #define POOL_SIZE		64
 #define POOL_THREADS		4
 
-/* GATE_RACE_SECONDS in the environment is how long a pool is in use. */
+/* GATE_RACE_SECONDS in the environment sets the time of use of a pool. */
 #define POOL_SECONDS		8
 #define POOL_MAX_SECONDS	3600
 
@@ -30,7 +30,7 @@ struct pool {
 	long		tracepoint_ids[3];
 };
 
-/* Looked up here: in use, the only descriptors to come and go are events. */
+/* Look these up here, because later only descriptors of events may be opened and closed. */
 static inline void pool_init(struct __test_metadata *const _metadata, struct pool *pool)
 {
 	static const char *const tracepoints[] = {
@@ -39,10 +39,9 @@ static inline void pool_init(struct __test_metadata *const _metadata, struct poo
 		"syscalls/sys_enter_getppid",
 	};
 	/*
-	 * One event of each of these stays open. Otherwise each one opened and
-	 * closed would be the first and the last of its kind, and the kernel would
-	 * do little else than to patch itself for that, which emulators are slow at
-	 * and have been seen to get wrong.
+	 * One event of each of these kinds stays open. Otherwise each event would be
+	 * the first and the last of its kind, and the kernel would mostly patch its
+	 * code, which is slow in emulators, and some of them do it wrong.
 	 */
 	static const __u64 kept_kinds[] = {
 		PERF_COUNT_SW_PAGE_FAULTS,
@@ -83,7 +82,7 @@ static inline void pool_close(struct pool *pool)
 		close(pool->kept[i]);
 }
 
-/* A new event of a kind and with options that @seed picks. */
+/* Open a new event of a random kind with random options. */
 static inline int pool_open(struct pool *pool, unsigned int *seed)
 {
 	static const __u64 software[] = {
@@ -99,7 +98,7 @@ static inline int pool_open(struct pool *pool, unsigned int *seed)
 		attr = gate_attr(PERF_TYPE_TRACEPOINT, pool->tracepoint_ids[kind % 3]);
 	else
 		attr = gate_attr(PERF_TYPE_SOFTWARE, software[kind - 6]);
-	/* Each of 1 .. 4 for events, 1 ms for clocks. */
+	/* Use periods of 1 to 4 for events, and of 1 ms for clocks. */
 	if (!(rand_r(seed) % 3))
 		attr.sample_period = kind < 8 ? 1 + rand_r(seed) % 4 : NSEC_PER_MSEC;
 	if (!(rand_r(seed) % 4))
@@ -157,9 +156,9 @@ static inline int pool_pick(struct pool *pool, unsigned int *seed)
 }
 
 /*
- * Only the thread that takes a descriptor out of the pool closes it. The others
- * may use it meanwhile: its number may be closed then, or already be that of
- * another event, but never of anything else that is harmed by this.
+ * Only the thread that takes a descriptor out of the pool closes it. Other threads may
+ * use it meanwhile: it may be closed then, or already belong to another event, but
+ * never to any other file that could be damaged.
  */
 static inline void pool_step(struct pool *pool, unsigned int *seed)
 {
@@ -200,7 +199,7 @@ static inline void *pool_step_until_end(void *data)
 	return NULL;
 }
 
-/* Returns when the time is over. */
+/* Use the pool until the time is over. */
 static inline void pool_use(struct __test_metadata *const _metadata, struct pool *pool)
 {
 	pthread_t threads[POOL_THREADS];

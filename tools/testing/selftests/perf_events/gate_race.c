@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf gate selftests - links made, dropped and fired by everybody at once
+ * perf gate selftests - threads make, drop and fire links concurrently
  *
  * Gates must count exactly afterwards. GATE_RACE_SECONDS makes each race longer
  * than its 8 seconds.
@@ -12,12 +12,12 @@
 
 #define SPINNER	"gate_race_spinner"
 
-/* A race, and time to take down what it leaves on a slow machine. */
+/* Time of a race, and of its cleanup on a slow machine. */
 #define RACE_TIMEOUT	(POOL_MAX_SECONDS + 120)
 
 #define NR_FIRING	2
 
-/* What the threads of a race share. */
+/* Data that the threads of a race share. */
 struct race {
 	struct pool pool;
 	const struct gate_triggers *triggers;
@@ -47,7 +47,7 @@ FIXTURE_TEARDOWN(gate_race)
 	triggers_close(&self->triggers);
 }
 
-/* Fires both triggers and feeds the targets, on this CPU and on that. */
+/* Fire both triggers and feed the targets, on two CPUs in turn. */
 static void fire_until_killed(const struct gate_pages *pages)
 {
 	unsigned int round;
@@ -116,7 +116,7 @@ TEST_F_TIMEOUT(gate_race, everything_at_once_on_a_pool_of_events, RACE_TIMEOUT)
 	expect_exact_count(_metadata, &self->triggers, &self->pages);
 }
 
-/* Links, reads and drops events of a task that is on its way out. */
+/* Link, read and drop events of a task that exits. */
 static void *use_dying_events(void *data)
 {
 	int *fds = data;
@@ -128,7 +128,7 @@ static void *use_dying_events(void *data)
 	error = set_stopper(fds[1], fds[2]);
 	if (!error_is_expected(error))
 		return "SET_STOPPER";
-	/* All ones would be a read that failed. */
+	/* A failed read gives all ones. */
 	if (gate_read_count(fds[2]) == ~0ULL)
 		return "read";
 	error = set_starter(fds[0], -1);
@@ -183,7 +183,7 @@ static void *link_until_end(void *data)
 	return NULL;
 }
 
-/* The windows of this thread open and close in the middle of each link. */
+/* The windows of this thread open and close while links are made. */
 TEST_F_TIMEOUT(gate_race, windows_run_while_the_gate_is_linked_and_cleared, RACE_TIMEOUT)
 {
 	struct gate_value value;
@@ -193,7 +193,7 @@ TEST_F_TIMEOUT(gate_race, windows_run_while_the_gate_is_linked_and_cleared, RACE
 	self->race.pool.fds[0] = gate_open_self(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
 	ASSERT_LE(0, self->race.pool.fds[0]);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, link_until_end, &self->race));
-	/* Takes out the faults of a new thread's stack. */
+	/* Clear the count of faults on the stack of a new thread. */
 	gate_ioctl(self->race.pool.fds[0], PERF_EVENT_IOC_RESET, 0);
 	while (pool_has_time(&self->race.pool)) {
 		window_open();
@@ -214,8 +214,8 @@ TEST_F_TIMEOUT(gate_race, windows_run_while_the_gate_is_linked_and_cleared, RACE
 }
 
 /*
- * After exec(), the task has a context without any event in it. What is done to
- * an event that was in it must not go looking for it there.
+ * After exec(), the task has a context without events. An operation on an event that
+ * was in it must not look for the event there.
  */
 TEST(event_removed_on_exec_keeps_its_state)
 {
@@ -255,7 +255,7 @@ TEST(event_removed_on_exec_keeps_its_state)
 	waitpid(child, NULL, 0);
 }
 
-/* What the test above executes: at work, so that its context would be active. */
+/* Program that the test above executes. It keeps running, so that its context would be active. */
 static int spin(void)
 {
 	if (write(STDOUT_FILENO, "", 1) != 1)

@@ -55,7 +55,7 @@ static void run_windows(const struct gate_pages *pages, unsigned int times)
 	pages_touch(pages, NR_OUTSIDE);
 }
 
-/* A sampling trigger leaves records that show where its windows begin or end. */
+/* Open a sampling trigger, whose records mark the begin or the end of windows. */
 static int open_marker(struct perf_event_attr attr, const char *tracepoint)
 {
 	attr.type = PERF_TYPE_TRACEPOINT;
@@ -71,10 +71,7 @@ static __u64 event_id(int fd)
 	return id;
 }
 
-/*
- * All events write to one buffer, so that the order of the records is the
- * order of what happened.
- */
+/* All events write to one buffer, so that their records are in order of time. */
 TEST_F(gate_sample, every_sample_lies_between_a_start_and_a_stop)
 {
 	__u64 opened = 0, closed = ~0ULL, start_id, stop_id, target_id;
@@ -154,7 +151,7 @@ static void sample_in_a_window(const struct gate_ring *ring)
 	window_close();
 }
 
-/* Each task switch gives the timer of a sampling clock a chance to come back. */
+/* Each task switch could restart the timer of a sampling clock. */
 TEST_F(gate_sample, closed_clock_leaves_no_record)
 {
 	unsigned int i;
@@ -173,7 +170,7 @@ TEST_F(gate_sample, closed_clock_leaves_no_record)
 	EXPECT_EQ(0, ring_drain(&self->ring, PERF_RECORD_SAMPLE));
 }
 
-/* An overflow that the PMU reports late is still one of a closed gate. */
+/* An overflow that the PMU reports late still belongs to a closed gate. */
 TEST_F(gate_sample, closed_hardware_event_leaves_no_record)
 {
 	int target, i;
@@ -206,10 +203,10 @@ static void touch_for(const struct gate_pages *pages, __u64 ns)
 }
 
 /*
- * To take the closed time for one without events would end in a period of 1,
- * and in a burst of samples and a throttled event when the gate opens. How
- * near the rate comes to what was asked for depends on the ticks that the
- * machine has or loses, so an event without a gate goes through the same.
+ * If the closed time counted as time without events, the period would drop to 1, and a
+ * burst of samples would throttle the event when the gate opens. The accuracy of the
+ * rate depends on the ticks that the machine loses, so compare with an event without a
+ * gate.
  */
 TEST_F(gate_sample, frequency_survives_a_closed_time)
 {
@@ -245,10 +242,10 @@ TEST_F(gate_sample, frequency_survives_a_closed_time)
 }
 
 /*
- * Windows that are shorter than a tick, and than the time between two samples: the
- * period has to be learnt from many of them. What the host takes away is time of the
- * window too, without one event in it, so only the first millisecond of each has to
- * be sampled often enough.
+ * The windows are shorter than a tick, and than the time between two samples, so the
+ * period has to be learnt from many of them. Time that the host takes away belongs to
+ * the window but has no events, so only the first millisecond of each has to be sampled
+ * often enough.
  */
 TEST_F_TIMEOUT(gate_sample, frequency_is_that_of_many_short_windows, 120)
 {
@@ -274,7 +271,7 @@ TEST_F_TIMEOUT(gate_sample, frequency_is_that_of_many_short_windows, 120)
 			worked += at - before < NSEC_PER_MSEC ? at - before : NSEC_PER_MSEC;
 		}
 		nr_samples += ring_drain(&self->ring, PERF_RECORD_SAMPLE);
-		/* The first periods are a guess, and can be far too long. */
+		/* The first periods are guesses, and can be far too long. */
 		if (!learnt && nr_samples > 30) {
 			learnt = true;
 			nr_samples = 0;
@@ -290,8 +287,8 @@ TEST_F_TIMEOUT(gate_sample, frequency_is_that_of_many_short_windows, 120)
 }
 
 /*
- * What is throttled is stopped until the next tick, software as well. After that it
- * counts what is inside, and no more.
+ * A throttled event is stopped until the next tick, a software event as well. After
+ * that it counts inside of its windows only.
  */
 TEST_F(gate_sample, throttled_event_counts_in_the_next_window)
 {
@@ -367,8 +364,8 @@ TEST_F(gate_sample, new_period_holds_when_the_gate_opens)
 }
 
 /*
- * A window of @nr page faults. An event that reaches its limit in it is turned
- * off by an interrupt soon after, at the latest when its task sleeps.
+ * Run a window of @nr page faults. An event that reaches its limit in it is turned off
+ * by an interrupt soon after, at the latest when its task sleeps.
  */
 static void run_limited_window(const struct gate_pages *pages, unsigned int nr)
 {
@@ -391,7 +388,7 @@ static int open_limited_target(struct __test_metadata *const _metadata,
 	return target;
 }
 
-/* The limit is spent on overflows that leave a record, not on dropped ones. */
+/* Only overflows that leave a record count for the limit, not dropped ones. */
 TEST_F(gate_sample, refresh_counts_overflows_in_windows)
 {
 	open_limited_target(_metadata, self, 6);
@@ -431,10 +428,10 @@ struct read_sample {
 };
 
 /*
- * Opens a leader whose records hold the counts of its group, and leaves in
- * @attr what its sibling is opened with. A group that is built while its
- * leader is off runs as a whole once that is enabled; a sibling of another PMU
- * that joins a running leader may have to wait for the next task switch.
+ * Open a leader whose records hold the counts of its group, and set @attr for its
+ * sibling. A group that is created while its leader is off runs as a whole once the
+ * leader is enabled; a sibling of another PMU that joins a running leader may have to
+ * wait for the next task switch.
  */
 static int open_reading_leader(struct perf_event_attr *attr, const char *tracepoint)
 {
@@ -450,11 +447,11 @@ static int open_reading_leader(struct perf_event_attr *attr, const char *tracepo
 	return leader;
 }
 
-/* The stopper leads the group of its target, and tells of it at each stop. */
+/* The stopper leads the group of its target, so each of its samples has the target's count. */
 TEST_F(gate_sample, sample_of_the_stopper_holds_the_gated_count)
 {
 	struct read_sample sample;
-	/* What the group has: how many, and a value and a gate_count of each */
+	/* Values of the group: their number, and a value and a gate_count of each event */
 	__u64 group[5] = { };
 	int stopper, target;
 	unsigned int nr = 0;
@@ -484,7 +481,7 @@ TEST_F(gate_sample, sample_of_the_stopper_holds_the_gated_count)
 	}
 }
 
-/* The same group with a starter that leads it: its record is ahead of the window. */
+/* In the same group with a starter as leader, its record precedes the window. */
 TEST_F(gate_sample, sample_of_the_starter_precedes_its_window)
 {
 	struct read_sample sample;
@@ -510,7 +507,7 @@ TEST_F(gate_sample, sample_of_the_starter_precedes_its_window)
 	EXPECT_EQ(NR_WINDOWS, nr);
 }
 
-/* A record of the target itself comes from an open gate and counts up to here. */
+/* A record of the target is written while its gate is open and includes the present count. */
 TEST_F(gate_sample, sample_of_the_target_holds_its_own_gated_count)
 {
 	struct {
@@ -537,7 +534,7 @@ TEST_F(gate_sample, sample_of_the_target_holds_its_own_gated_count)
 	EXPECT_EQ(NR_WINDOWS * NR_INSIDE, nr);
 }
 
-/* A buffer written downwards, as only its own overflow handler does. */
+/* Use a buffer that is written backward, which needs its own overflow handler. */
 TEST_F(gate_sample, write_backward_trigger_keeps_its_overflow_handler)
 {
 	struct perf_event_attr attr = self->attr;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * perf gate selftests - when a gate opens and closes, and what outlives what
- */
+/* perf gate selftests - when gates open and close, and lifetimes of events and links */
 #define _GNU_SOURCE
 
 #include <pthread.h>
@@ -16,7 +14,7 @@ FIXTURE(gate)
 	int target;
 };
 
-/* The target is not linked: each test does that in its own way. */
+/* Each test links the target itself. */
 FIXTURE_SETUP(gate)
 {
 	if (triggers_open(_metadata, &self->triggers))
@@ -34,7 +32,7 @@ FIXTURE_TEARDOWN(gate)
 	triggers_close(&self->triggers);
 }
 
-/* The closed gate of a target shows in that it does not count, and only so. */
+/* Tell whether the gate is open, by whether the target counts. */
 static bool is_open(const struct gate_pages *pages, int target)
 {
 	__u64 before = gate_read_count(target);
@@ -49,7 +47,7 @@ TEST_F(gate, starter_closes_the_gate_it_is_given)
 	EXPECT_FALSE(is_open(&self->pages, self->target));
 }
 
-/* A function with three returns, each of which is a stopper. */
+/* Model a function with three returns, each of which is a stopper. */
 TEST_F(gate, each_of_several_stoppers_closes)
 {
 	int second = open_tracepoint("syscalls/sys_enter_getgid");
@@ -67,7 +65,7 @@ TEST_F(gate, each_of_several_stoppers_closes)
 	window_open();
 	syscall(__NR_getegid);
 	EXPECT_FALSE(is_open(&self->pages, self->target));
-	/* Detaching one leaves the others. */
+	/* Detaching one stopper leaves the others. */
 	ASSERT_EQ(0, set_stopper(second, -1));
 	window_open();
 	syscall(__NR_getgid);
@@ -94,7 +92,7 @@ TEST_F(gate, second_starter_does_not_close)
 	window_close();
 	syscall(__NR_getgid);
 	EXPECT_TRUE(is_open(&self->pages, self->target));
-	/* It opens with the last trigger that is detached, and not before. */
+	/* The gate opens when the last trigger is detached, and not before. */
 	window_close();
 	ASSERT_EQ(0, set_starter(second, -1));
 	ASSERT_EQ(0, set_starter(self->triggers.starter, -1));
@@ -329,7 +327,7 @@ TEST_F(gate, enabling_does_not_open_a_closed_gate)
 	EXPECT_FALSE(is_open(&self->pages, self->target));
 }
 
-/* Each sleep schedules the events of the task out and in again. */
+/* Each sleep schedules the events of the task out and in. */
 TEST_F(gate, gate_keeps_its_state_over_a_task_switch)
 {
 	int i;
@@ -542,7 +540,7 @@ struct page_watch {
 	bool stop;
 };
 
-/* What a program sees that reads counts from the event's page and not by read(2). */
+/* Read the count by the user page, not by read(2). */
 FIXTURE(gate_page)
 {
 	struct gate_triggers triggers;
@@ -561,7 +559,7 @@ FIXTURE_SETUP(gate_page)
 	self->watch.page = mmap(NULL, sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED,
 				self->target, 0);
 	ASSERT_NE(MAP_FAILED, self->watch.page);
-	/* Faulted in here, not in a window. */
+	/* Fault the page in here, not in a window. */
 	ASSERT_EQ(0, self->watch.page->index);
 }
 
@@ -609,7 +607,7 @@ static struct page_values read_page(struct perf_event_mmap_page *page)
 	return values;
 }
 
-/* An emulator that runs one CPU at a time turns to the next one here. */
+/* An emulator that runs one CPU at a time switches to the next one here. */
 static inline void cpu_relax(void)
 {
 #if defined(__x86_64__)
@@ -621,7 +619,7 @@ static inline void cpu_relax(void)
 #endif
 }
 
-/* Returns the number of reads that went back or were torn. */
+/* Returns the number of reads that stepped back or were torn. */
 static void *watch_page(void *data)
 {
 	struct page_watch *watch = data;
@@ -657,8 +655,8 @@ TEST_F_TIMEOUT(gate_page, page_is_consistent_while_the_gate_flips, 120)
 }
 
 /*
- * The tracepoint is delivered to the task that is woken, whatever is on then, by
- * way of its events that are for the CPU of the waker: the timer's.
+ * The tracepoint is delivered to the task that is woken, by its events for the CPU of
+ * the waker, which is the CPU of the timer.
  */
 TEST_F(gate, member_of_a_disabled_group_does_not_fire)
 {

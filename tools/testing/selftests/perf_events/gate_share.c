@@ -2,8 +2,8 @@
 /*
  * perf gate selftests - a task that moves between CPUs, and gates of several events
  *
- * A trigger that follows its task gates what the task has on single CPUs, each
- * alone or as members of one gate.
+ * A trigger that follows its task gates the events of the task for single CPUs,
+ * each alone or as members of one gate.
  */
 #define _GNU_SOURCE
 
@@ -13,7 +13,7 @@
 #define NR_ROUNDS	20
 #define NR_CPUS_USED	2
 
-/* The calling task's page faults on each CPU, closed until a trigger fires. */
+/* Open events for the calling task's page faults on each CPU, closed until a trigger fires. */
 static void open_on_cpus(struct __test_metadata *const _metadata, int *fds,
 			 const int *cpus, bool inherit)
 {
@@ -38,7 +38,7 @@ static __u64 sum_of(const int *fds)
 	return sum;
 }
 
-/* In each window, @inside faults on each of the CPUs, and others outside. */
+/* Run windows with @inside faults on each of the CPUs, and more outside. */
 static void windows_on_cpus(const struct gate_pages *pages, const int *cpus,
 			    unsigned int nr, unsigned int inside)
 {
@@ -89,7 +89,7 @@ FIXTURE_SETUP(gate_moving)
 		if (self->cpus[i] < 0)
 			SKIP(return, "needs two CPUs");
 	}
-	/* Once, so that no page of these functions is missing in a window. */
+	/* Run once to fault in all pages of these functions. */
 	windows_on_cpus(&self->pages, self->cpus, 2, 8);
 }
 
@@ -142,7 +142,7 @@ TEST_F(gate_moving, time_inside_is_that_of_the_cpu)
 	EXPECT_LE(value[1].gate_time + 5 * NSEC_PER_MSEC, value[1].running);
 }
 
-/* Linked from another CPU than that of the event, while the task is elsewhere. */
+/* Link on another CPU than that of the event, while the task is on a third one. */
 TEST_F(gate_moving, links_are_made_where_the_event_does_not_run)
 {
 	pin_to_cpu(self->cpus[1]);
@@ -235,7 +235,7 @@ FIXTURE(gate_share)
 	int member;
 };
 
-/* The two count getppid(2), are closed, and have neither trigger. */
+/* Both events count getppid(2), are closed, and have no trigger. */
 FIXTURE_SETUP(gate_share)
 {
 	if (triggers_open(_metadata, &self->triggers))
@@ -282,7 +282,7 @@ TEST_F(gate_share, only_the_gate_of_a_target_is_joined)
 	EXPECT_EQ(-EBADF, join_gate(self->member, pipe_fds[0]));
 	EXPECT_EQ(-EINVAL, join_gate(self->member, self->member));
 	EXPECT_EQ(-EINVAL, join_gate(self->member, plain));
-	/* As a trigger it has a gate too, which nothing moves. */
+	/* A trigger has a gate, too, which nothing moves. */
 	EXPECT_EQ(0, set_starter(plain, self->first));
 	EXPECT_EQ(-EINVAL, join_gate(self->member, plain));
 	EXPECT_EQ(0, join_gate(self->member, self->first));
@@ -330,7 +330,7 @@ TEST_F(gate_share, event_with_triggers_or_members_is_busy)
 	EXPECT_EQ(-EBUSY, join_gate(self->member, self->first));
 	EXPECT_EQ(-EBUSY, join_gate(self->first, third));
 	EXPECT_EQ(-EBUSY, join_gate(self->member, third));
-	/* It is the same gate, whichever of the two is named. */
+	/* Either of the two events names the same gate. */
 	EXPECT_EQ(0, join_gate(third, self->member));
 }
 
@@ -363,7 +363,7 @@ TEST_F(gate_share, events_of_an_exited_task_are_refused)
 	EXPECT_EQ(-ESRCH, join_gate(member, first));
 }
 
-/* Each in its order: the gate is joined before it has triggers, or later. */
+/* One event joins the gate before it has triggers, the other one later. */
 TEST_F(gate_share, members_of_an_exited_task_can_leave)
 {
 	struct puppet puppet;
@@ -376,7 +376,7 @@ TEST_F(gate_share, members_of_an_exited_task_can_leave)
 	member = gate_open(&self->attr, puppet.pid, -1);
 	ASSERT_LE(0, member);
 	ASSERT_EQ(0, join_gate(member, first));
-	/* Not reaped, so that it is nothing but gone. */
+	/* The task has exited and is not reaped. */
 	ASSERT_EQ(1, write(puppet.tester_end, "x", 1));
 	ASSERT_EQ(1, read(puppet.tester_end, &byte, 1));
 	ASSERT_EQ(0, waitid(P_PID, puppet.pid, NULL, WEXITED | WNOWAIT));
@@ -427,7 +427,7 @@ TEST_F(gate_share, what_was_counted_before_stays)
 	call_getppid(2);
 	EXPECT_EQ(7, gate_read_count(open));
 	EXPECT_EQ(2, gate_read_count(self->first));
-	/* Into an open gate */
+	/* Join an open gate. */
 	ASSERT_EQ(0, join_gate(self->member, self->first));
 	call_getppid(1);
 	EXPECT_EQ(1, gate_read_count(self->member));
@@ -450,7 +450,7 @@ TEST_F(gate_share, member_that_is_cleared_leaves_and_is_open)
 	run_windows(1, 2, 0);
 	EXPECT_EQ(18, gate_read_count(self->member));
 	EXPECT_EQ(8, gate_read_count(self->first));
-	/* Nothing holds it any more. */
+	/* No gate holds the event any more. */
 	EXPECT_EQ(0, join_gate(self->member, self->first));
 }
 
@@ -467,7 +467,7 @@ TEST_F(gate_share, clearing_the_first_leaves_the_gate_to_the_others)
 	run_windows(2, 3, 1);
 	EXPECT_EQ(7 + 2 * 4, gate_read_count(self->first));
 	EXPECT_EQ(2 * 3, gate_read_count(self->member));
-	/* They are strangers again. */
+	/* The two events are unrelated again. */
 	EXPECT_EQ(0, set_starter(self->triggers.starter, self->first));
 	EXPECT_EQ(-EEXIST, set_starter(self->triggers.starter, self->member));
 }
@@ -509,7 +509,7 @@ TEST_F(gate_share, gate_stays_when_the_first_is_closed)
 	self->first = open_getppid(true, false, false);
 }
 
-/* Closing the last one frees the trigger for another gate. */
+/* Closing the last member frees the trigger for another gate. */
 TEST_F(gate_share, gate_ends_with_its_last_member)
 {
 	int i;
@@ -576,7 +576,7 @@ TEST_F(gate_share, members_of_one_cpu_count_for_the_limit)
 	EXPECT_EQ(-ENOSPC, set_starter(self->triggers.starter, extra));
 	run_windows(1, 3, 3);
 	EXPECT_EQ(3, gate_read_count(fds[GATE_MAX_TARGETS - 1]));
-	/* A member that is gone makes room for one. */
+	/* Closing a member makes room for one. */
 	close(fds[1]);
 	EXPECT_EQ(0, join_gate(extra, self->first));
 	EXPECT_EQ(-ENOSPC, set_starter(self->triggers.starter, self->member));
@@ -629,7 +629,7 @@ TEST_F(gate_share, full_trigger_is_refused_for_a_gate_that_is_shared)
 	EXPECT_EQ(-ENOSPC, join_gate(open_getppid(false, false, false), self->first));
 }
 
-/* Without a trigger, one that would be new is asked all the same. */
+/* The limit applies to a gate without triggers as well. */
 TEST_F(gate_share, gate_without_triggers_has_the_limit_too)
 {
 	int i;
@@ -658,7 +658,7 @@ TEST_F(gate_share, last_member_of_a_gate_without_triggers_is_free)
 	EXPECT_EQ(1, gate_read_count(self->member));
 }
 
-/* Who is woken from another CPU, each time that he asks for it. */
+/* A task that sleeps until another CPU wakes it, each time on its request. */
 struct sleeper {
 	int	waker[2];
 	int	ready[2];
@@ -678,7 +678,7 @@ static void sleeper_start(struct __test_metadata *const _metadata,
 		close(sleeper->ready[1]);
 		pin_to_cpu(cpu);
 		while (read(sleeper->ready[0], &byte, 1) == 1) {
-			/* The other one sleeps by now, or soon. */
+			/* The other task sleeps by now, or soon. */
 			usleep(20000);
 			if (write(sleeper->waker[1], "", 1) != 1)
 				break;
@@ -688,7 +688,7 @@ static void sleeper_start(struct __test_metadata *const _metadata,
 	close(sleeper->ready[0]);
 }
 
-/* Outside of a window and inside, twice. */
+/* Sleep outside of a window and inside, twice. */
 static bool sleep_in_windows(const struct sleeper *sleeper)
 {
 	char byte;
@@ -713,7 +713,7 @@ static void sleeper_end(struct __test_metadata *const _metadata,
 	wait_for_success(_metadata, sleeper->pid);
 }
 
-/* Wakeups count where the waker is, in the events that the sleeper has there. */
+/* Wakeups count on the CPU of the waker, in the events that the sleeper has for that CPU. */
 static void count_wakeups(struct __test_metadata *const _metadata,
 			  const struct gate_triggers *triggers, __u64 period)
 {
@@ -743,7 +743,7 @@ TEST_F(gate_share, wakeup_from_another_cpu_counts_by_the_gate_of_now)
 	count_wakeups(_metadata, &self->triggers, 0);
 }
 
-/* One that samples stands still while its gate is closed, and so it does for the waker. */
+/* A sampling event is stopped while its gate is closed, on the CPU of the waker as well. */
 TEST_F(gate_share, wakeup_from_another_cpu_counts_in_an_event_that_samples)
 {
 	count_wakeups(_metadata, &self->triggers, 1);
@@ -796,7 +796,7 @@ TEST_F(gate_share_family, children_share_gates_of_their_own)
 	window_open();
 	puppet_fork(_metadata, &children[1]);
 	window_close();
-	/* The second one was born in a window. */
+	/* The second child was forked in a window. */
 	ASSERT_TRUE(tell(&children[0], "gog"));
 	ASSERT_TRUE(tell(&children[1], "ggcg"));
 	ASSERT_TRUE(tell(&children[0], "gcg"));
@@ -820,7 +820,7 @@ TEST_F(gate_share_family, joining_takes_those_along_who_are_there)
 	ASSERT_TRUE(tell(&child, "gogcg"));
 	EXPECT_EQ(1, gate_read_count(self->first));
 	EXPECT_EQ(1, gate_read_count(self->member));
-	/* And they leave one by one. */
+	/* The members leave one by one. */
 	ASSERT_EQ(0, clear_gate(self->first));
 	ASSERT_TRUE(tell(&child, "gg"));
 	EXPECT_EQ(3, gate_read_count(self->first));
@@ -852,7 +852,7 @@ TEST_F(gate_share_family, links_reach_members_of_children)
 	puppet_end(_metadata, &child);
 }
 
-/* The child has the event that joins, and none whose gate it could share. */
+/* The child inherits the event that joins, but no event whose gate it could share. */
 TEST_F(gate_share_family, child_without_the_first_has_a_gate_all_the_same)
 {
 	struct puppet child;
@@ -868,7 +868,7 @@ TEST_F(gate_share_family, child_without_the_first_has_a_gate_all_the_same)
 	EXPECT_EQ(0, gate_read_count(late));
 	EXPECT_EQ(1, gate_read_count(self->first));
 	EXPECT_EQ(1, gate_read_count(self->member));
-	/* The one whose gate they would have is closed. */
+	/* The event whose gate they would share is closed. */
 	ASSERT_EQ(0, close(late));
 	ASSERT_TRUE(tell(&child, "gogcg"));
 	EXPECT_EQ(2, gate_read_count(self->first));
@@ -910,8 +910,8 @@ TEST_F(gate_share_family, grandchildren_share_too)
 }
 
 /*
- * The events of a task on each of two CPUs, which share a gate. A new task has no gates
- * of its own for those that it does not run.
+ * The events of a task for two CPUs share a gate. A new task has no gates of its own
+ * for events that it does not run.
  */
 FIXTURE(gate_share_cpus)
 {
@@ -987,7 +987,7 @@ TEST_F(gate_share_cpus, event_that_comes_to_run_finds_the_gate_as_it_is)
 	expect_windows(_metadata, self->fds[1], 2, 2);
 }
 
-/* Closed when it comes to CPU 1 for the first time. */
+/* The gate is closed when the task comes to CPU 1 for the first time. */
 TEST_F(gate_share_cpus, event_that_comes_to_run_outside_counts_nothing)
 {
 	ASSERT_EQ(0, set_both(&self->triggers, self->fds[0]));
@@ -1003,7 +1003,7 @@ TEST_F(gate_share_cpus, event_that_has_not_run_can_leave)
 	ASSERT_EQ(0, set_both(&self->triggers, self->fds[0]));
 	puppet_fork(_metadata, &self->child);
 	ASSERT_TRUE(tell(&self->child, "0ogcogcg"));
-	/* It opens, which is a window more. */
+	/* Clearing opens the gate, which counts as one more window. */
 	ASSERT_EQ(0, clear_gate(self->fds[1]));
 	expect_windows(_metadata, self->fds[1], 0, 2 + 1 + 1);
 	ASSERT_TRUE(tell(&self->child, "1gg0ogcg1g"));
@@ -1021,11 +1021,11 @@ TEST_F(gate_share_cpus, all_leave_events_that_have_not_run)
 	ASSERT_TRUE(tell(&self->child, "0gogcg"));
 	ASSERT_EQ(0, clear_gate(self->fds[0]));
 	ASSERT_EQ(0, clear_gate(self->fds[1]));
-	/* The child's triggers are without targets, too. */
+	/* The child's triggers have no targets, either. */
 	ASSERT_TRUE(tell(&self->child, "gocg1gocgg"));
 	EXPECT_EQ(3, gate_read_count(self->fds[0]));
 	EXPECT_EQ(3, gate_read_count(self->fds[1]));
-	/* And come back, in a gate that knows nothing of the last one. */
+	/* The event joins again, in a gate without the history of the last one. */
 	ASSERT_EQ(0, join_gate(self->fds[1], self->fds[0]));
 	ASSERT_EQ(0, set_both(&self->triggers, self->fds[1]));
 	ASSERT_TRUE(tell(&self->child, "g0gog1gcg"));
@@ -1043,7 +1043,7 @@ TEST_F(gate_share_cpus, links_reach_events_that_have_not_run)
 	ASSERT_TRUE(tell(&self->child, "0gog1gcg0g"));
 	expect_windows(_metadata, self->fds[0], 1, 1);
 	expect_windows(_metadata, self->fds[1], 1, 1);
-	/* The trigger alone goes, and what it has opened stays open. */
+	/* Only the trigger is closed, and the gate that it has opened stays open. */
 	ASSERT_TRUE(tell(&self->child, "o"));
 	ASSERT_EQ(0, gate_ioctl(self->triggers.stopper, PERF_EVENT_IOC_SET_STOPPER, -1));
 	ASSERT_TRUE(tell(&self->child, "cg1g"));
@@ -1052,7 +1052,7 @@ TEST_F(gate_share_cpus, links_reach_events_that_have_not_run)
 	puppet_end(_metadata, &self->child);
 }
 
-/* What is a trigger, too, has its links from the start, whether it has run or not. */
+/* A member that is a trigger as well has its links from the start, whether it has run or not. */
 TEST_F(gate_share_cpus, member_that_has_not_run_is_a_trigger)
 {
 	struct perf_event_attr attr = inherited_attr(PERF_TYPE_SOFTWARE,
@@ -1085,7 +1085,7 @@ TEST_F(gate_share_cpus, member_that_has_not_run_is_a_trigger)
 	close(fd);
 }
 
-/* A new task's children have not run either, and start with what it has. */
+/* The children of a new task have not run either, and start with its state. */
 TEST_F(gate_share_cpus, grandchild_starts_with_a_gate_that_did_not_run)
 {
 	pid_t child;
@@ -1111,7 +1111,10 @@ TEST_F(gate_share_cpus, grandchild_starts_with_a_gate_that_did_not_run)
 	EXPECT_EQ(1, gate_read(self->fds[1]).gate_count);
 }
 
-/* It is delivered to the event that the child has on the waker's CPU, where it never was. */
+/*
+ * The wakeup is delivered to the event that the child has for the waker's CPU, where it
+ * never ran.
+ */
 static void count_wakeups_of_child(struct __test_metadata *const _metadata,
 				   const struct gate_triggers *triggers,
 				   const int *cpus, __u64 period)
@@ -1139,7 +1142,7 @@ static void count_wakeups_of_child(struct __test_metadata *const _metadata,
 	if (!child) {
 		if (!sleep_in_windows(&sleeper))
 			_exit(1);
-		/* What it has counted by then is inside. */
+		/* The count so far is inside of windows. */
 		pin_to_cpu(cpus[0]);
 		_exit(0);
 	}
@@ -1158,7 +1161,7 @@ TEST_F(gate_share_cpus, wakeup_counts_in_a_sampling_event_that_has_not_run)
 	count_wakeups_of_child(_metadata, &self->triggers, self->cpus, 1);
 }
 
-/* In the middle of a window of the child, which its new member is in then. */
+/* Join in the middle of a window of the child, which then includes the new member. */
 TEST_F(gate_share_family, joining_finds_the_window_of_a_child)
 {
 	struct puppet child;
@@ -1175,7 +1178,7 @@ TEST_F(gate_share_family, joining_finds_the_window_of_a_child)
 	EXPECT_EQ(1, gate_read_count(self->member));
 }
 
-/* A child's event has a history of its own: each gate that it was in is over for it. */
+/* A child's event leaves each gate for good, with all of its state. */
 TEST_F(gate_share_family, member_of_a_child_goes_from_gate_to_gate)
 {
 	int third = open_getppid(true, false, true);
@@ -1211,7 +1214,7 @@ static long slab_size(void)
 	return size;
 }
 
-/* Two descriptors at a time, as any user may have them. */
+/* Use two descriptors at a time, as any user may. */
 TEST_F_TIMEOUT(gate_share_family, gates_that_are_gone_take_no_memory_in_children, 600)
 {
 	struct puppet children[32];
@@ -1230,7 +1233,7 @@ TEST_F_TIMEOUT(gate_share_family, gates_that_are_gone_take_no_memory_in_children
 		if (round == 100)
 			before = slab_size();
 	}
-	/* Memory that waits for a grace period is in use, too. */
+	/* Wait, because memory in a grace period counts as used. */
 	for (i = 0; i < 20 && slab_size() > before + 2048; i++)
 		sleep(1);
 	EXPECT_GE(before + 2048, slab_size());
@@ -1240,7 +1243,7 @@ TEST_F_TIMEOUT(gate_share_family, gates_that_are_gone_take_no_memory_in_children
 
 #define NR_GRANDCHILDREN	200
 
-/* For each byte, fork a task that waits for one more byte, works, and is gone. */
+/* For each byte, fork a task that waits for one more byte, works, and exits. */
 static void fork_grandchildren(int orders, int answers)
 {
 	pid_t child;
@@ -1262,7 +1265,7 @@ static void fork_grandchildren(int orders, int answers)
 	_exit(0);
 }
 
-/* The fork and the ioctl run at the same time, and either of them may be first. */
+/* The fork and the ioctl run concurrently, and either of them may be first. */
 TEST_F_TIMEOUT(gate_share_family, no_grandchild_is_left_out_of_a_gate, 600)
 {
 	int orders[2], answers[2];

@@ -2,9 +2,9 @@
 /*
  * perf gate selftests - a random walk of a task over CPUs and shared gates, and a model
  *
- * The model is what Documentation/userspace-api/perf_gate.rst says of gates that
- * are shared, for counts of getppid(2) on one CPU or on any. It tells each count
- * and each number of openings in advance.
+ * The model follows Documentation/userspace-api/perf_gate.rst on shared gates, for
+ * counts of getppid(2) on one CPU or on any. It predicts each count and each number of
+ * openings.
  *
  * GATE_MODEL_SEED repeats a walk, whose seed each run prints; GATE_MODEL_STEPS
  * makes it longer.
@@ -22,7 +22,7 @@
 #define MAX_CPUS	8
 #define TRACE_LINES	64
 
-/* What opens and closes a gate, as seen by the two calls that fire. */
+/* Triggers that open and close a gate, as seen by the two calls that fire. */
 enum kind {
 	OPENED_BY_FIRST,
 	OPENED_BY_SECOND,
@@ -70,7 +70,7 @@ static unsigned int pick(MODEL *model, unsigned int below)
 	return rand_r(&model->seed) / 7 % below;
 }
 
-/* A step that does nothing is none. */
+/* A step that does nothing is not counted. */
 __printf(2, 3)
 static void trace(MODEL *model, const char *text, ...)
 {
@@ -103,7 +103,7 @@ static void forget_empty_gates(MODEL *model)
 		model->gates[i].used &= has[i];
 }
 
-/* An event of the task, closed, with no trigger and in no gate. */
+/* Open an event of the task, closed, with no trigger and in no gate. */
 static bool open_member(MODEL *model, struct member *member, bool nest)
 {
 	struct perf_event_attr attr = model->attr;
@@ -122,7 +122,7 @@ static bool open_member(MODEL *model, struct member *member, bool nest)
 	return member->used;
 }
 
-/* A gate with triggers, and its first member. */
+/* Create a gate with triggers, and its first member. */
 static bool step_found(MODEL *model)
 {
 	struct gate *gate = &model->gates[pick(model, MAX_GATES)];
@@ -145,7 +145,7 @@ static bool step_found(MODEL *model)
 	return !set_starter(first, member->fd) && !set_stopper(second, member->fd);
 }
 
-/* A new event, or one that has left a gate. What it has counted stays. */
+/* A new event, or an event that has left a gate and keeps its count. */
 static bool step_join(MODEL *model)
 {
 	struct member *member = &model->members[pick(model, MAX_MEMBERS)];
@@ -167,7 +167,7 @@ static bool step_join(MODEL *model)
 	if (!expected) {
 		member->gate = other->gate;
 	} else if (new) {
-		/* Nothing would open it. */
+		/* No trigger would open it again. */
 		member->used = false;
 		close(member->fd);
 	}
@@ -182,7 +182,7 @@ static void leave(MODEL *model, struct member *member)
 	member->gate = -1;
 }
 
-/* The gate ends with the last one. */
+/* The gate ends with its last member. */
 static bool step_clear(MODEL *model)
 {
 	struct member *member = &model->members[pick(model, MAX_MEMBERS)];

@@ -3,9 +3,9 @@
  * perf gate selftests - families of tasks fork, fire and exit under random events
  *
  * Four threads open, link, drop, read and close a pool of 64 events of tasks that
- * fork, start threads and exit all the time. Beside the pool, each family has a
- * gate that nobody touches. It must have counted each window of each task
- * in the end, and no event may be left over.
+ * fork, start threads and exit all the time. In addition each family has a gate
+ * that the threads do not touch. In the end it must have counted each window of
+ * each task, and no event may be left over.
  *
  * GATE_RACE_SECONDS makes it longer than its 8 seconds.
  */
@@ -18,7 +18,7 @@
 #define NR_FAMILIES	2
 #define STRESS_TIMEOUT	(POOL_MAX_SECONDS + 300)
 
-/* What a family has done, told by itself in shared memory. */
+/* Work of a family, recorded by its tasks in shared memory. */
 struct family {
 	struct gate_triggers	triggers;
 	int			target;
@@ -33,7 +33,7 @@ struct family {
 struct stress {
 	struct pool		pool;
 	struct family		*families;
-	/* Of a process that kills its children in the middle of their windows. */
+	/* Work of a process that kills its children in the middle of their windows. */
 	pid_t			killer;
 };
 
@@ -61,7 +61,7 @@ FIXTURE_TEARDOWN(gate_stress)
 {
 }
 
-/* A task of a family: some windows, moves to another CPU, and the sum of it. */
+/* Work of a task of a family: some windows, moves to another CPU, and the sums. */
 static void work(struct family *family, unsigned int seed)
 {
 	unsigned int nr = 1 + rand_r(&seed) % 4, inside, i;
@@ -90,7 +90,7 @@ static void *work_as_thread(void *data)
 	return NULL;
 }
 
-/* A thread and two generations of children in each round. */
+/* Run a thread and two generations of children in each round. */
 static void live(struct family *family, unsigned int seed)
 {
 	struct thread_work todo = { family };
@@ -160,7 +160,7 @@ static pid_t fork_killer(void)
 		child = fork();
 		if (!child) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			/* It may have died before it could take this one along. */
+			/* The parent may have died before it could kill this child. */
 			if (getppid() != killer)
 				_exit(0);
 			for (;;)
@@ -204,7 +204,7 @@ static void family_end(struct __test_metadata *const _metadata, struct family *f
 	close(family->go[1]);
 }
 
-/* What the test has opened is gone, and nothing that it has forked is left. */
+/* All events of the test are closed, and all of its children are gone. */
 static void expect_no_event(struct __test_metadata *const _metadata, long objects)
 {
 	if (objects < 0)
@@ -233,7 +233,7 @@ TEST_F_TIMEOUT(gate_stress, families_fork_and_exit_under_random_events, STRESS_T
 		family_end(_metadata, &stress->families[i]);
 	kill(stress->killer, SIGKILL);
 	ASSERT_EQ(stress->killer, waitpid(stress->killer, NULL, 0));
-	/* Its last child. */
+	/* Wait for its last child. */
 	while (wait(NULL) > 0)
 		;
 	pool_close(&stress->pool);
@@ -242,7 +242,7 @@ TEST_F_TIMEOUT(gate_stress, families_fork_and_exit_under_random_events, STRESS_T
 
 #define NR_LINKS	2048
 
-/* The tracepoint events of a child that does what it is told, or sleeps. */
+/* Open the tracepoint events of a child that executes commands, or sleeps. */
 static int open_of_child(struct __test_metadata *const _metadata, long id, pid_t child)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_TRACEPOINT, id);
@@ -253,9 +253,9 @@ static int open_of_child(struct __test_metadata *const _metadata, long id, pid_t
 }
 
 /*
- * Two seconds are what all of this may take on a machine with nothing else to do.
- * On an emulator, a minute or two. The child sleeps when its events are opened:
- * each one that is on has the kernel reschedule all others of a running task.
+ * All of this may take two seconds on an idle machine, and a minute or two on an
+ * emulator. The child sleeps while its events are opened, because each new event of a
+ * running task makes the kernel reschedule all others.
  */
 TEST_F_TIMEOUT(gate_stress, thousands_of_links_of_one_process, STRESS_TIMEOUT)
 {
@@ -278,14 +278,14 @@ TEST_F_TIMEOUT(gate_stress, thousands_of_links_of_one_process, STRESS_TIMEOUT)
 			TH_LOG("link %d", i);
 		}
 	}
-	/* Those of even numbers see five calls, the others the last two of them. */
+	/* Events of even numbers see five calls, the others the last two of them. */
 	ASSERT_TRUE(tell(&puppet, "ggogggcgg"));
 	for (i = 0; i < NR_LINKS; i++) {
 		value = gate_read(targets[i]);
 		wrong += value.value != (i % 2 ? 2 : 5) || value.gate_count != 1;
 	}
 	EXPECT_EQ(0, wrong);
-	/* Either side of a link may be the first to go. */
+	/* Either side of a link may be closed first. */
 	for (i = 0; i < NR_LINKS; i++) {
 		close(i % 4 < 2 ? starters[i] : targets[i]);
 		close(i % 4 < 2 ? targets[i] : starters[i]);

@@ -13,7 +13,7 @@
 #define EXECUTED	"gate_threads_executed"
 
 #define NR_THREADS	8
-/* GATE_SWITCHES in the environment changes it. */
+/* GATE_SWITCHES in the environment changes this number. */
 #define NR_SWITCHES	20000
 
 FIXTURE(gate_threads)
@@ -70,7 +70,7 @@ static pthread_t puppet_start(struct __test_metadata *const _metadata,
 	return thread;
 }
 
-/* pthread_join() returns before the kernel is through with a thread. */
+/* pthread_join() returns before the exit of a thread is complete in the kernel. */
 static void wait_for_threads(void)
 {
 	char line[256];
@@ -113,7 +113,7 @@ TEST_F(gate_threads, threads_have_windows_of_their_own)
 	EXPECT_EQ(4, gate_read(self->target).gate_count);
 }
 
-/* It is not in the functions that its creator is in, and will not return from them. */
+/* A thread is not in the functions of its creator, and does not return from them. */
 TEST_F(gate_threads, thread_created_in_a_window_starts_closed)
 {
 	struct puppet puppet;
@@ -135,7 +135,7 @@ TEST_F(gate_threads, thread_created_in_a_window_starts_closed)
 	EXPECT_EQ(2, gate_read(self->target).gate_count);
 }
 
-/* No return would open the gate that a stopper alone will close. */
+/* A gate with only a stopper stays closed, because no trigger opens it. */
 TEST_F(gate_threads, thread_starts_open_if_nothing_opens_its_gate)
 {
 	struct puppet puppet;
@@ -167,7 +167,7 @@ TEST_F(gate_threads, child_that_shares_memory_starts_as_its_parent_is)
 	EXPECT_EQ(3, gate_read_count(self->target));
 }
 
-/* One of many threads on one CPU, which have nothing to tell them apart. */
+/* One of many equal threads on one CPU. */
 struct yielder {
 	pthread_t thread;
 	unsigned int number;
@@ -184,7 +184,10 @@ static void yield(struct yielder *self, unsigned int *seed)
 		sched_yield();
 }
 
-/* Different in each thread and on both sides of a window, so that no errors cancel out. */
+/*
+ * Use different numbers in each thread and on both sides of a window, so that errors do
+ * not cancel out.
+ */
 static void *yield_in_windows(void *data)
 {
 	struct yielder *self = data;
@@ -209,10 +212,10 @@ static void *yield_in_windows(void *data)
 }
 
 /*
- * Two threads that inherited the same events count as having the same context,
- * and a switch between them may leave the events where they are and exchange
- * their owners. With gates that would let one task go on in the window of the
- * other. The tester itself must not have any other event than the inherited ones.
+ * The kernel treats the contexts of two threads that inherited the same events as
+ * equal, and a switch between them may leave the events where they are and exchange
+ * their owners. With gates one task would then continue in the window of the other. The
+ * tester itself must have inherited events only.
  */
 TEST_F_TIMEOUT(gate_threads, windows_do_not_leak_between_threads_of_a_cpu, 600)
 {
@@ -288,7 +291,7 @@ TEST_F(gate_threads, inherit_thread_must_be_equal)
 	EXPECT_EQ(-EINVAL, set_stopper(triggers.stopper, self->target));
 }
 
-/* What is executed below: as gate_inherit.c, other numbers. */
+/* Program that is executed below: as in gate_inherit.c, with other numbers. */
 static int executed(void)
 {
 	run_windows(5, 3, 17);
@@ -313,11 +316,11 @@ TEST_F(gate_threads, windows_go_on_over_exec)
 {
 	fork_exec(_metadata);
 	EXPECT_EQ(2 * 10 + 5 * 3, gate_read_count(self->target));
-	/* The first start of the program finds the window that it began in. */
+	/* The program starts in the window that was open at the exec(). */
 	EXPECT_EQ(2 + 5, gate_read(self->target).gate_count);
 }
 
-/* Opens triggers and a target that differ from those of the fixture by @prepare. */
+/* Open triggers and a target that differ from those of the fixture by @prepare. */
 static void open_alike(struct __test_metadata *const _metadata,
 		       struct perf_event_attr attr, int *target)
 {
@@ -359,7 +362,7 @@ TEST_F(gate_threads, events_enabled_on_exec_count_windows_from_there)
 	EXPECT_EQ(5, gate_read(target).gate_count);
 }
 
-/* The leader has no gate: it tells what the gated siblings must not see. */
+/* The leader has no gate: it counts everything, also what the siblings must leave out. */
 TEST_F(gate_threads, siblings_of_an_inherited_group_count_the_same_windows)
 {
 	struct gate_group group;
@@ -393,8 +396,8 @@ TEST_F(gate_threads, siblings_of_an_inherited_group_count_the_same_windows)
 }
 
 /*
- * With PERF_SAMPLE_READ, the samples of an inherited event hold what their own
- * task has counted. Its buffer is that of one CPU.
+ * With PERF_SAMPLE_READ, the samples of an inherited event hold the count of their own
+ * task. Its buffer is for one CPU.
  */
 TEST_F(gate_threads, samples_hold_the_windows_of_their_own_task)
 {
@@ -446,16 +449,16 @@ TEST_F(gate_threads, samples_hold_the_windows_of_their_own_task)
 	EXPECT_EQ(nr, gate_read_count(target));
 }
 
-/* What a child says of its windows: at least and at most, by an event of its own. */
+/* Bounds for the windows of a child, measured by an event of its own. */
 struct measured {
 	__u64 inner;
 	__u64 outer;
 };
 
 /*
- * An event of the task that has no gate is in the context of those that have one,
- * so that its time is theirs: a task switch ends both in the same instant. Only
- * the gate's moves lie between the two pairs of readings.
+ * An event of the task without a gate is in the same context as the gated events, so it
+ * has the same times: a task switch ends both in the same instant. Only the moves of
+ * the gate are between the two pairs of readings.
  */
 static void measure_windows(struct measured *measured)
 {
@@ -490,7 +493,7 @@ TEST_F(gate_threads, open_time_of_children_adds_up)
 	measured = mmap(NULL, sizeof(*measured) * ARRAY_SIZE(children),
 			PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, measured);
-	/* Until it was linked, the gate was open. */
+	/* The gate was open until it was linked. */
 	before = gate_read(self->target);
 	for (i = 0; i < ARRAY_SIZE(children); i++) {
 		children[i] = fork();
@@ -515,9 +518,8 @@ TEST_F(gate_threads, open_time_of_children_adds_up)
 }
 
 /*
- * A fork that fails after the events were copied: the caller may not make a
- * namespace of its own. What was copied has to go, and the gates of the caller
- * must not have noticed.
+ * A fork fails after the events were copied, because the caller must not create a
+ * namespace. The copies must be freed, and the gates of the caller must not change.
  */
 TEST_F_TIMEOUT(gate_threads, failed_fork_leaves_the_gates_alone, 300)
 {

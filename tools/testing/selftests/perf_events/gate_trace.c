@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf gate selftests - what the tracepoints of gates tell
+ * perf gate selftests - the tracepoints of gates
  *
- * Read through a trace instance of its own, so that nothing else is in there.
+ * The tests read a trace instance of their own, which contains nothing else.
  */
 #define _GNU_SOURCE
 
@@ -124,7 +124,7 @@ TEST_F(gate_trace, links_are_told_with_their_roles)
 	ASSERT_EQ(0, set_starter(self->triggers.starter, -1));
 	ASSERT_EQ(0, clear_gate(self->target));
 	self->nr = read_lines(self->lines);
-	/* The first link closes. Then an event leaves, and the gate does not move. */
+	/* The first link closes the gate. Then an event leaves, which does not move the gate. */
 	ASSERT_EQ(5, self->nr);
 	EXPECT_EQ(self->starter_id, self->lines[0].trigger | self->lines[1].trigger);
 	EXPECT_EQ(CLOSE + LINK, self->lines[0].what + self->lines[1].what);
@@ -147,7 +147,7 @@ TEST_F(gate_trace, each_move_is_told_once)
 	write_text(INSTANCE "trace", "");
 	for (i = 0; i < 20; i++) {
 		window_open();
-		/* These do not move it. */
+		/* These calls do not move the gate. */
 		window_open();
 		call_getppid(1);
 		window_close();
@@ -205,7 +205,7 @@ TEST_F(gate_trace, child_is_told_by_the_numbers_of_its_parent)
 	EXPECT_EQ(3, opened);
 }
 
-/* A gate keeps its name when the event that it began with is gone, memory and all. */
+/* A gate keeps its name after its first member is freed. */
 TEST_F(gate_trace, gate_keeps_its_name_without_its_first_event)
 {
 	unsigned int i, opened = 0;
@@ -224,7 +224,7 @@ TEST_F(gate_trace, gate_keeps_its_name_without_its_first_event)
 	ASSERT_EQ(0, join_gate(member, self->target));
 	puppet_fork(_metadata, &child);
 	ASSERT_EQ(0, close(self->target));
-	/* Two grace periods, and more. */
+	/* Wait for more than two grace periods. */
 	usleep(200000);
 	write_text(INSTANCE "trace", "");
 	ASSERT_TRUE(tell(&child, "ogcogc"));
@@ -239,7 +239,7 @@ TEST_F(gate_trace, gate_keeps_its_name_without_its_first_event)
 	self->target = -1;
 }
 
-/* Nothing that watches gates by way of gates may go round in circles. */
+/* A gate that watches gates must not cause endless recursion. */
 TEST_F(gate_trace, gate_of_a_gate_tracepoint_comes_to_an_end)
 {
 	int watcher = open_tracepoint("perf_gate/open");

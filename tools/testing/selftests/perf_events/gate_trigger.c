@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * perf gate selftests - what fires: kinds of triggers, and conditions on them
- */
+/* perf gate selftests - kinds of triggers, and their conditions */
 #define _GNU_SOURCE
 
 #include <linux/bpf.h>
@@ -43,7 +41,7 @@ static __u64 gate_openings(int target)
 	return gate_read(target).gate_count;
 }
 
-/* A sampling event of the tracepoint that opens windows. */
+/* Open a sampling event of the tracepoint that opens windows. */
 static int open_sampling_starter(__u64 period)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_TRACEPOINT, 0);
@@ -85,7 +83,7 @@ TEST_F(gate_trigger, refreshed_trigger_opens_the_first_windows)
 		window_open();
 		pages_touch(&self->pages, 2);
 		window_close();
-		/* At its limit, an event is off at the latest when its task has slept. */
+		/* An event at its limit is off at the latest when its task has slept. */
 		if (i == 2)
 			sleep_for_certain();
 	}
@@ -142,7 +140,7 @@ TEST_F(gate_trigger, filtered_occurrence_does_not_fire)
 	EXPECT_EQ(10, gate_openings(self->target));
 }
 
-/* Two instructions: the program returns @verdict whatever it is called for. */
+/* Load a program of two instructions, which always returns @verdict. */
 static int load_program(enum bpf_prog_type type, int verdict)
 {
 	struct bpf_insn insns[] = {
@@ -216,7 +214,7 @@ TEST_F(gate_bpf, program_decides_whether_an_overflow_fires)
 	EXPECT_EQ(variant->verdict ? 10 : 0, gate_openings(self->target));
 }
 
-/* The program sits on the tracepoint, ahead of every event of it. */
+/* The program is attached to the tracepoint, so it runs before all events. */
 TEST_F(gate_bpf, program_decides_whether_a_tracepoint_fires)
 {
 	int program = load_program(BPF_PROG_TYPE_TRACEPOINT, variant->verdict);
@@ -233,21 +231,6 @@ TEST_F(gate_bpf, program_decides_whether_a_tracepoint_fires)
 	EXPECT_EQ(variant->verdict ? 10 : 0, gate_openings(self->target));
 }
 
-/* A probe of the PMU @name, -1 with errno when there is none of its kind. */
-static int open_probe(const char *name, bool on_return, unsigned long config1, __u64 config2)
-{
-	long type = pmu_type(name);
-	struct perf_event_attr attr = gate_attr(type, on_return);
-
-	if (type < 0) {
-		errno = ENOENT;
-		return -1;
-	}
-	attr.config1 = config1;
-	attr.config2 = config2;
-	return gate_open(&attr, 0, -1);
-}
-
 static int open_uprobe(void (*function)(int), bool on_return)
 {
 	return open_probe("uprobe", on_return, (unsigned long)"/proc/self/exe",
@@ -255,8 +238,8 @@ static int open_uprobe(void (*function)(int), bool on_return)
 }
 
 /*
- * Called through a pointer that the compiler must load each time: a direct
- * call may skip the entry that the probe sits on.
+ * Call the function by a pointer that the compiler must load each time: a direct call
+ * may skip the entry with the probe.
  */
 static void recurse(int depth);
 static void (*probed)(int) = recurse;
@@ -336,7 +319,7 @@ TEST_F(gate_uprobe, nested_recursion_is_one_window)
 	EXPECT_EQ(20, gate_openings(target));
 }
 
-/* The kernel faults in the pages that a read of /dev/zero has it clear. */
+/* A read of /dev/zero makes the kernel fault in the pages. */
 static void read_zeroes(const struct gate_pages *pages, int zero, unsigned int nr)
 {
 	madvise(pages->mem, pages->size, MADV_DONTNEED);
@@ -361,7 +344,7 @@ TEST_F(gate_trigger, kernel_function_is_the_window)
 		read_zeroes(&self->pages, zero, NR_INSIDE);
 		pages_touch(&self->pages, NR_OUTSIDE);
 	}
-	/* The reads below are not to be windows themselves. */
+	/* Close the probes, so that the reads below are not windows. */
 	triggers_close(&probes);
 	EXPECT_EQ(20, gate_openings(self->target));
 	EXPECT_EQ(20 * NR_INSIDE, gate_read_count(self->target));
@@ -393,7 +376,7 @@ TEST_F(gate_trigger, access_to_a_variable_opens_the_window)
 	EXPECT_EQ(20 * NR_INSIDE, gate_read_count(self->target));
 }
 
-/* Spins until the ring has a record, but not for ever. */
+/* Spin until the ring has a record, but not for ever. */
 static bool wait_for_record(const struct gate_ring *ring, __u64 head)
 {
 	__u64 end = clock_ns(CLOCK_MONOTONIC) + 5 * NSEC_PER_SEC;
@@ -406,8 +389,8 @@ static bool wait_for_record(const struct gate_ring *ring, __u64 head)
 }
 
 /*
- * The starter is off but for the wait: the pages touched outside must not
- * contain an overflow by chance.
+ * The starter is off except during the wait: it must not overflow by chance while pages
+ * are touched outside.
  */
 TEST_F(gate_trigger, hardware_overflow_opens_the_window)
 {
@@ -426,7 +409,7 @@ TEST_F(gate_trigger, hardware_overflow_opens_the_window)
 	ASSERT_EQ(0, ring_map(&ring, starter, 8));
 	ASSERT_EQ(0, set_starter(starter, self->target));
 	ASSERT_EQ(0, set_stopper(self->triggers.stopper, self->target));
-	/* One that is throttled opens nothing. */
+	/* A throttled trigger opens nothing. */
 	keep_sample_rate();
 	for (i = 0; i < 10; i++) {
 		pages_touch(&self->pages, NR_OUTSIDE);
@@ -442,8 +425,8 @@ TEST_F(gate_trigger, hardware_overflow_opens_the_window)
 }
 
 /*
- * The trigger's timer opens the gate of a clock that has a timer of its own:
- * to stop or start that one here would wait for a lock that this CPU holds.
+ * The timer of the trigger opens the gate of a clock with a timer of its own: stopping
+ * or starting the latter here would wait for a lock that this CPU holds.
  */
 TEST_F_TIMEOUT(gate_trigger, clock_gates_clocks_without_waiting_for_itself, 60)
 {
@@ -467,9 +450,9 @@ TEST_F_TIMEOUT(gate_trigger, clock_gates_clocks_without_waiting_for_itself, 60)
 	ASSERT_EQ(0, set_stopper(self->triggers.stopper, counting));
 	ASSERT_EQ(0, set_starter(starter, sampling));
 	ASSERT_EQ(0, set_stopper(self->triggers.stopper, sampling));
-	/* Both gates are closed by now, so that each firing opens both or none. */
+	/* Both gates are closed now, so each firing opens both or none. */
 	ASSERT_EQ(0, gate_ioctl(starter, PERF_EVENT_IOC_ENABLE, 0));
-	/* A timer that is late has until the end, one that is lost as well. */
+	/* Wait until the end for a timer that is late. */
 	for (i = 0; i < 500 || (gate_openings(counting) < 250 &&
 				clock_ns(CLOCK_MONOTONIC) < end); i++) {
 		spin_ns(4 * NSEC_PER_MSEC);
@@ -484,8 +467,8 @@ TEST_F_TIMEOUT(gate_trigger, clock_gates_clocks_without_waiting_for_itself, 60)
 }
 
 /*
- * A task of the given name that stops itself, so that the CPU switches to it
- * by that name before it makes the first of its calls.
+ * Fork a task of the given name that stops itself, so that the CPU switches to it by
+ * that name before it makes the first of its calls.
  */
 static pid_t fork_caller(const char *name, int cpu, unsigned int calls)
 {
@@ -540,8 +523,8 @@ TEST_F(gate_trigger, filtered_task_switches_select_one_task_of_a_cpu)
 }
 
 /*
- * A wakeup is an event of the task that is woken, and happens on the waker's
- * CPU. It must not touch the events of a task that runs elsewhere.
+ * A wakeup is an event of the woken task, and happens on the waker's CPU. It must not
+ * touch the events of a task that runs on another CPU.
  */
 TEST_F(gate_trigger, wakeup_from_another_cpu_does_no_harm)
 {

@@ -46,7 +46,7 @@ static int software_event(__u64 config, int leader, bool disabled, bool inherit)
 	return syscall(__NR_perf_event_open, &attr, 0, -1, leader, 0);
 }
 
-/* One page fault for each of them. */
+/* Take one page fault for each page. */
 static void touch_pages(unsigned int nr)
 {
 	size_t size = nr * sysconf(_SC_PAGESIZE);
@@ -78,7 +78,7 @@ static double seconds(void)
 	return now.tv_sec + now.tv_nsec / 1e9;
 }
 
-/* A member that joins a running group counts from there on, whatever its PMU is. */
+/* A member of any PMU that joins a running group counts from then on. */
 TEST(member_that_joins_late_counts)
 {
 	int i, leader, member;
@@ -157,7 +157,7 @@ static int group_read(int fd, struct group_values *values)
 	return len == sizeof(*values) && values->nr == NR_MEMBERS ? 0 : -EPROTO;
 }
 
-/* Children that have ended have left their counts with the event. */
+/* Counts of ended children belong to the event. */
 TEST(reset_takes_the_counts_of_children_as_well)
 {
 	struct group_values values;
@@ -175,7 +175,7 @@ TEST(reset_takes_the_counts_of_children_as_well)
 	for (i = 0; i < NR_MEMBERS; i++)
 		EXPECT_LE(1000, values.value[i]);
 
-	/* The member alone, then the rest. */
+	/* Reset the member alone, then the rest. */
 	ASSERT_EQ(0, ioctl(fds[1], PERF_EVENT_IOC_RESET, 0));
 	ASSERT_EQ(0, group_read(fds[0], &values));
 	EXPECT_LE(1000, values.value[0]);
@@ -185,12 +185,12 @@ TEST(reset_takes_the_counts_of_children_as_well)
 	ASSERT_EQ(0, group_read(fds[0], &values));
 	for (i = 0; i < NR_MEMBERS; i++)
 		EXPECT_GT(1000, values.value[i]);
-	/* The times stay, as those of the event itself do. */
+	/* The times are not reset, like those of the event itself. */
 	EXPECT_LT(0, values.running);
 	group_close(fds);
 }
 
-/* A child whose children come and go, each with the group that it inherits. */
+/* Start a child that keeps forking children, each of which inherits the group. */
 static pid_t start_storm(void)
 {
 	pid_t pid = fork(), child;
@@ -221,7 +221,7 @@ TEST(group_can_be_read_while_tasks_fork_and_exit)
 	for (i = 0; i < STORMS; i++)
 		storms[i] = start_storm();
 
-	/* A slow machine takes longer for enough of them. */
+	/* A slow machine needs more time for enough reads. */
 	for (end = seconds() + 3; seconds() < end || reads <= MIN_READS; reads++) {
 		ret = group_read(fds[0], &values);
 		if (ret) {

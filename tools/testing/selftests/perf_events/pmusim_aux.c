@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * pmusim selftests - what comes through an AUX area
- */
+/* pmusim selftests - data that comes through an AUX area */
 #define _GNU_SOURCE
 
 #include "../kselftest_harness.h"
@@ -16,7 +14,7 @@ struct aux_record {
 	__u64	flags;
 };
 
-/* The next PERF_RECORD_AUX, or false if there is none. */
+/* Get the next PERF_RECORD_AUX; false if there is none. */
 static bool next_aux(struct sim_ring *ring, struct aux_record *aux)
 {
 	static struct sim_record record;
@@ -108,7 +106,7 @@ TEST_F_TIMEOUT(aux, a_stream_arrives_byte_for_byte, 110)
 			sum += aux.size;
 			if (!(aux.flags & PERF_AUX_FLAG_TRUNCATED))
 				continue;
-			/* The reader was too slow, which is no error. */
+			/* The reader was too slow, which is not an error. */
 			ASSERT_TRUE(aux_drain(&self->ring));
 			ASSERT_EQ(0, sim_disable(self->fd));
 			ASSERT_EQ(0, sim_enable(self->fd));
@@ -142,7 +140,7 @@ TEST_F(aux, a_tick_is_written_exactly)
 	EXPECT_EQ(sum, aux_head(&self->ring));
 }
 
-/* Room for as much as there is was granted once; since then it became more. */
+/* The room was granted once at the beginning, and has become larger since. */
 TEST_F(aux, room_that_the_reader_makes_in_time_is_used)
 {
 	size_t half = self->size / 2;
@@ -154,7 +152,7 @@ TEST_F(aux, room_that_the_reader_makes_in_time_is_used)
 	ASSERT_EQ(0, sim_enable(self->fd));
 	for (i = 0; i < 10; i++) {
 		ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, half));
-		/* No wakeup is due, so the end of the room is what it asks at. */
+		/* No wakeup is due, so the PMU requests room at the end of the granted room. */
 		self->ring.page->aux_tail = (i + 1) * half;
 	}
 	ASSERT_EQ(0, sim_disable(self->fd));
@@ -177,12 +175,12 @@ TEST_F(aux, without_room_the_record_is_truncated_and_it_stops)
 		flags = aux.flags;
 	}
 	EXPECT_EQ(PERF_AUX_FLAG_TRUNCATED, flags & PERF_AUX_FLAG_TRUNCATED);
-	/* One byte stays free, hence one word. */
+	/* One byte stays free, so one word does. */
 	EXPECT_EQ(self->size - SIM_WORD, sum);
 	EXPECT_EQ(sum, aux_head(&self->ring));
 	ASSERT_TRUE(aux_drain(&self->ring));
 
-	/* After that nothing comes. */
+	/* No record follows. */
 	ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, 4096));
 	EXPECT_EQ(sum, aux_head(&self->ring));
 	ASSERT_EQ(0, sim_disable(self->fd));
@@ -203,7 +201,7 @@ TEST_F(aux, overwritten_areas_hold_the_last_bytes_at_each_stop)
 	ASSERT_LE(0, self->fd);
 	for (i = 0; i < 64; i++) {
 		ASSERT_EQ(0, sim_enable(self->fd));
-		/* Odd places, some of them many rounds on. */
+		/* Use odd positions, some of them many rounds later. */
 		ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, (i * i * 13 + 1) * SIM_WORD));
 		EXPECT_EQ(sum, aux_head(&self->ring));
 		ASSERT_EQ(0, sim_disable(self->fd));
@@ -215,7 +213,7 @@ TEST_F(aux, overwritten_areas_hold_the_last_bytes_at_each_stop)
 	}
 }
 
-/* All that was published is in records, one after the other. */
+/* Check that records cover all published data, one after the other. */
 static void take_records(struct __test_metadata *_metadata, struct sim_ring *ring,
 			 __u64 *sum)
 {
@@ -272,7 +270,7 @@ TEST_F(aux, a_watermark_of_the_whole_area_is_never_reached)
 	ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, self->size - SIM_WORD));
 	EXPECT_EQ(0, aux_head(&self->ring));
 	EXPECT_EQ(0, poll(&poll_fd, 1, 0));
-	/* What wakes then is that it is full. */
+	/* Then the full area wakes the reader. */
 	ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, SIM_WORD));
 	EXPECT_EQ(self->size - SIM_WORD, aux_head(&self->ring));
 	EXPECT_EQ(1, poll(&poll_fd, 1, 1000));
@@ -284,7 +282,7 @@ TEST_F(aux, the_flags_of_the_pmu_arrive)
 	struct aux_record aux;
 	unsigned int i;
 
-	/* PARTIAL and COLLISION at each second end. */
+	/* Inject PARTIAL and COLLISION at every second end. */
 	self->attr.config2 = SIM_INJECT(2 | 4) | SIM_NTH(2);
 	self->attr.aux_watermark = page_size();
 	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
@@ -319,7 +317,7 @@ TEST_F(aux, an_injected_truncation_stops_it)
 	EXPECT_FALSE(next_aux(&self->ring, &aux));
 }
 
-/* Only the log tells of them: one after each @nth of eight with a page of data. */
+/* Only the log shows them: one after every @nth of eight transactions with a page of data. */
 static void expect_empty_ones(struct __test_metadata *_metadata, __u64 id, unsigned int nth)
 {
 	unsigned int i, full = 0, want;
@@ -333,7 +331,7 @@ static void expect_empty_ones(struct __test_metadata *_metadata, __u64 id, unsig
 		if (strcmp(line.op, "output") || line.id != id)
 			continue;
 		i++;
-		/* The last one has ended because the event was disabled. */
+		/* The last transaction has ended because the event was disabled. */
 		want = empty || full == 8 ? 0 : page_size();
 		ASSERT_EQ(want, line.result);
 		ASSERT_EQ(0, line.flags);
@@ -352,7 +350,7 @@ TEST_F(aux, an_empty_transaction_leaves_no_record)
 
 	self->attr.aux_watermark = page_size();
 	for (nth = 1; nth <= 4; nth *= 2) {
-		/* 0 is each, too. */
+		/* 0 stands for each end as well. */
 		self->attr.config2 = SIM_INJECT(8) | SIM_NTH(nth == 1 ? 0 : nth);
 		self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
 		ASSERT_LE(0, self->fd);
@@ -379,7 +377,7 @@ TEST_F(aux, what_is_skipped_for_alignment_is_in_no_record)
 	struct aux_record aux;
 	__u64 end = 0;
 
-	/* 128 bytes; each transaction begins at the next boundary. */
+	/* Align to 128 bytes: each transaction begins at the next boundary. */
 	self->attr.config = SIM_ALIGN(7);
 	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
 	ASSERT_LE(0, self->fd);
@@ -400,7 +398,7 @@ TEST_F(aux, without_room_for_the_alignment_there_is_no_data)
 {
 	struct aux_record aux;
 
-	/* One transaction up to 40 bytes before the end, and one with nowhere to begin. */
+	/* One transaction ends 40 bytes before the end, and the next one has no room to begin. */
 	self->attr.config = SIM_ALIGN(7);
 	self->attr.aux_watermark = self->size - 64;
 	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
@@ -416,7 +414,7 @@ TEST_F(aux, without_room_for_the_alignment_there_is_no_data)
 	EXPECT_EQ(0, aux.size);
 	EXPECT_EQ(PERF_AUX_FLAG_TRUNCATED, aux.flags);
 
-	/* It stops with that, as without any room. */
+	/* The event stops then, as without any room. */
 	ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, SIM_WORD));
 	EXPECT_FALSE(next_aux(&self->ring, &aux));
 	EXPECT_EQ(self->size - 40, aux_head(&self->ring));
@@ -541,7 +539,7 @@ static int tick_aux(unsigned long long bytes)
 	return sim_tick_pmu("pmusim_aux", 0, 0, bytes);
 }
 
-/* The area has bytes of the time only while it was not paused. */
+/* The area has data only of the time while the event was not paused. */
 TEST_F(aux_group, bytes_come_only_while_it_is_resumed)
 {
 	struct perf_event_attr pause = self->counter, resume = self->counter;
@@ -568,7 +566,7 @@ TEST_F(aux_group, bytes_come_only_while_it_is_resumed)
 		ASSERT_EQ(0, sim_tick(0, 0, 100));
 		ASSERT_EQ(0, tick_aux(2048));
 	}
-	/* Taken off and on, it still knows. */
+	/* The position survives that the event is scheduled out and in. */
 	ASSERT_EQ(0, sim_disable(self->leader));
 	EXPECT_EQ(sum, aux_head(&self->ring));
 	ASSERT_EQ(0, sim_enable(self->leader));
@@ -602,7 +600,7 @@ TEST_F(aux_group, a_sample_has_the_last_bytes_of_the_area)
 			ASSERT_EQ(PERF_RECORD_SAMPLE, record.header.type);
 			ASSERT_EQ(size, record.word[0]);
 			n++;
-			/* Places before the first were never written. */
+			/* Positions before the first one were never written. */
 			for (unsigned int w = 0; w < size / SIM_WORD; w++) {
 				__u64 at = place - size + w * SIM_WORD;
 

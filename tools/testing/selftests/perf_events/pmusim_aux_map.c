@@ -37,7 +37,7 @@ FIXTURE_TEARDOWN(aux_map)
 	sim_defaults();
 }
 
-/* Say where the area is, then map @pages at @offset; all of it in pages. */
+/* Set the position of the area, then map @pages at @offset; all numbers are in pages. */
 static int try_map(struct sim_ring *ring, __u64 aux_offset, __u64 aux_pages,
 		   __u64 offset, __u64 pages)
 {
@@ -71,7 +71,7 @@ TEST_F(aux_map, it_begins_after_the_data)
 	EXPECT_EQ(-EINVAL, try_map(ring, 4, 4, 4, 4));
 	EXPECT_EQ(-EINVAL, try_map(ring, 1, 4, 1, 4));
 	EXPECT_EQ(0, try_map(ring, 6, 4, 6, 4));
-	/* A hole costs nothing. */
+	/* A hole is not charged. */
 	EXPECT_EQ(0, try_map(ring, (1ULL << 40) / self->page, 4,
 			     (1ULL << 40) / self->page, 4));
 }
@@ -126,7 +126,7 @@ TEST_F(aux_map, a_pmu_without_areas_has_none)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, ring_map(&ring, fd, DATA_PAGES));
 	EXPECT_EQ(-EOPNOTSUPP, try_map(&ring, 5, 4, 5, 4));
-	/* What is wrong with the size is found first. */
+	/* An invalid size is found first. */
 	EXPECT_EQ(-EINVAL, try_map(&ring, 5, 3, 5, 3));
 	ring_unmap(&ring);
 	close(fd);
@@ -143,7 +143,7 @@ TEST_F(aux_map, it_outlives_the_data)
 	ring->page = NULL;
 	EXPECT_EQ(0, ring->aux[0]);
 
-	/* The buffer is still there, so its size is, too. */
+	/* The buffer still exists, so its size cannot change. */
 	mem = mmap(NULL, 9 * self->page, RW, MAP_SHARED, self->fd, 0);
 	EXPECT_EQ(MAP_FAILED, mem);
 	EXPECT_EQ(EINVAL, errno);
@@ -164,7 +164,7 @@ static int start_stream(struct sim_ring *ring, int fd, int prot)
 	return ret ? ret : sim_enable(fd);
 }
 
-/* A producer that is busy all the time. */
+/* Open a producer that writes all the time. */
 static int open_stream(struct perf_event_attr *attr)
 {
 	attr->config = SIM_AUX_TIMER;
@@ -172,10 +172,10 @@ static int open_stream(struct perf_event_attr *attr)
 	return sim_open(attr, -1, 0, -1);
 }
 
-/* At 5000 times 2048 bytes in a second */
+/* Size of an area for 100 ms, at 5000 times 2048 bytes in a second */
 #define AREA_OF_100_MS	(1UL << 20)
 
-/* Since it stood at @head: it may be full and stand still again by now. */
+/* Tell whether the head has moved from @head; the area may be full again by now. */
 static bool moves_from(struct sim_ring *ring, __u64 head)
 {
 	__u64 end = now_ns() + 10000000000ULL;
@@ -201,12 +201,12 @@ TEST_F(aux_map, unmapping_stops_the_stream_and_mapping_lets_it_start_again)
 		ASSERT_EQ(0, sim_enable(fd));
 		ASSERT_TRUE(moves_from(&ring, head));
 		ring_unmap_aux(&ring);
-		/* One that was full stood still before. */
+		/* An area that is full now had stopped before. */
 		running += aux_head(&ring) - head < AREA_OF_100_MS;
 		head = aux_head(&ring);
 		sleep_ms(2);
 		EXPECT_EQ(head, aux_head(&ring));
-		/* The event is still enabled and has no place to write to. */
+		/* The event is still enabled and has no room. */
 		ASSERT_EQ(0, sim_disable(fd));
 		ring.page->aux_tail = head;
 	}
@@ -247,7 +247,7 @@ static int tick(size_t bytes)
 	return sim_tick_pmu("pmusim_aux", 0, 0, bytes);
 }
 
-/* The area is all that the stream needs. Who maps the data again finds where it is. */
+/* The stream needs only the area. A new mapping of the data shows its position. */
 TEST_F(aux_map, stream_goes_on_without_the_data)
 {
 	static const int prots[] = { RW, PROT_READ };
@@ -269,14 +269,14 @@ TEST_F(aux_map, stream_goes_on_without_the_data)
 		EXPECT_EQ(6144, aux_head(ring));
 		EXPECT_EQ(6144, aux_verify(ring, 0, 6144));
 
-		/* Now the area goes last, in the middle of the stream. */
+		/* Unmap the area last, in the middle of the stream. */
 		ASSERT_EQ(0, sim_enable(self->fd));
 		ASSERT_EQ(0, munmap(ring->page, size));
 		ASSERT_EQ(0, tick(2048));
 		EXPECT_EQ(8192, aux_verify(ring, 0, 8192));
 		ring_unmap_aux(ring);
 		ASSERT_EQ(0, tick(2048));
-		/* The next buffer has nothing of it. */
+		/* The next buffer contains no data of the last one. */
 		ASSERT_EQ(0, ring_map(ring, self->fd, DATA_PAGES));
 		ASSERT_EQ(0, tick(2048));
 		ASSERT_EQ(0, sim_disable(self->fd));
@@ -320,7 +320,7 @@ TEST_F(aux_map, closing_the_event_first_leaves_the_mapping)
 	ASSERT_EQ(0, tick(half));
 	EXPECT_EQ(half, aux_head(&ring));
 	close(fd);
-	/* The mapping holds the file, and the file the event. */
+	/* The mapping holds the file, and the file holds the event. */
 	ASSERT_TRUE(aux_drain(&ring));
 	ASSERT_EQ(0, tick(half));
 	EXPECT_EQ(2 * half, aux_head(&ring));

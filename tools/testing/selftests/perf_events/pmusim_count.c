@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * pmusim selftests - counts are exact, and so is what the user page tells of them
- */
+/* pmusim selftests - exact counts by read(2) and by the user page */
 #define _GNU_SOURCE
 
 #include <pthread.h>
@@ -72,7 +70,7 @@ TEST_F(width, a_counter_that_wraps_loses_nothing)
 	for (i = 0; i < variant->nr; i++) {
 		ASSERT_EQ(0, sim_tick(0, 0, variant->step + i));
 		sum += variant->step + i;
-		/* Whether somebody reads it in between must not matter. */
+		/* A read in between must not matter. */
 		if (i % 3)
 			ASSERT_EQ(sum, sim_count(self->fd));
 	}
@@ -114,7 +112,7 @@ TEST_F(count, a_task_counts_while_it_runs)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, sim_tick(0, 0, 100));
 	if (!fork()) {
-		/* Somebody else runs on this CPU now. */
+		/* Now another task runs on this CPU. */
 		_exit(sim_tick(0, 0, 1000) ? 1 : 0);
 	}
 	wait(&status);
@@ -156,7 +154,7 @@ TEST_F(count, enable_on_exec_counts_from_the_exec)
 	if (!child) {
 		if (read(go[0], &byte, 1) != 1 || sim_tick(0, 0, 50))
 			_exit(1);
-		/* The shell writes by itself, so the tick is its own. */
+		/* The shell itself writes, so the tick happens in its context. */
 		execl("/bin/sh", "sh", "-c", "echo 0 1000 >" SIM_DIR "/cpu0/tick", NULL);
 		_exit(2);
 	}
@@ -212,7 +210,7 @@ TEST_F(count, the_clock_counts_the_time_it_ran)
 
 	self->attr.config = SIM_CLOCK;
 	self->attr.disabled = 1;
-	/* The machine may stand still between the time and the counter. */
+	/* The machine may stall between the reads of the time and of the counter. */
 	for (round = 0; round < 20 && !good; round++) {
 		fd = sim_open(&self->attr, 0, -1, -1);
 		ASSERT_LE(0, fd);
@@ -252,7 +250,7 @@ TEST_F(count, the_clock_samples)
 	value = sim_read(fd);
 	samples = ring_count(&ring, PERF_RECORD_SAMPLE);
 	EXPECT_LE(1, samples);
-	/* Periods that a late timer missed have no sample. */
+	/* A late timer skips samples of the periods that it missed. */
 	EXPECT_GE(value.value / 1000000, samples);
 }
 
@@ -274,7 +272,7 @@ TEST_F(count, the_timer_counts_at_its_rate)
 		time[2] = now_ns();
 		counted = sim_count(fd) - before;
 		time[3] = now_ns();
-		/* One in each ms: never more, and not less in the long run. */
+		/* One expiration in each ms: never more, and not less in the long run. */
 		EXPECT_GE((time[3] - time[0]) / 1000000 + 1, counted);
 		good = time[2] - time[1] >= 500000000 &&
 		       counted >= (time[2] - time[1]) / 1000000 / 20 * 19;
@@ -323,7 +321,7 @@ TEST_F(count, an_uncore_event_is_of_a_cpu)
 	EXPECT_EQ(-EINVAL, sim_open(&attr, 0, 0, -1));
 	fd = sim_open(&attr, -1, 0, -1);
 	ASSERT_LE(0, fd);
-	/* Whichever CPU was named, it is on the one that has the PMU. */
+	/* The event is on the CPU of the PMU, for any given CPU. */
 	for (unsigned int cpu = 0; cpu < 8; cpu++)
 		sim_tick_pmu("pmusim_unc", cpu, 0, 123);
 	EXPECT_EQ(123, sim_count(fd));
@@ -413,7 +411,7 @@ TEST_F(count, there_are_no_branches)
 	}
 }
 
-/* Errors as exit codes, 0 for an event. */
+/* Returns the error as an exit code, 0 for success. */
 static int open_as_user(const struct perf_event_attr *attr)
 {
 	int fd, status;
@@ -457,7 +455,7 @@ TEST_F(count, a_user_without_cap_perfmon_gets_no_high_rate)
 	aux.config1 = SIM_CHUNK(65536 + 8);
 	EXPECT_EQ(EACCES, open_as_user(&aux));
 
-	/* Without a leader it is no event for root either. */
+	/* Without a leader, root cannot open the event either. */
 	self->attr.config = SIM_CLOCK;
 	self->attr.config1 = 0;
 	self->attr.aux_output = 1;
@@ -475,7 +473,7 @@ TEST_F(count, a_tick_of_endless_overflows_can_be_killed)
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		/* One of them has it. */
+		/* One of the CPUs has the PMU. */
 		for (unsigned int cpu = 0; cpu < 8; cpu++)
 			sim_tick_pmu("pmusim_unc", cpu, 0, -1ULL);
 		_exit(1);
@@ -530,7 +528,7 @@ static __u64 read_user_page(struct perf_event_mmap_page *page, const __u64 *reg,
 
 static void *tick_for_ever(void *stop)
 {
-	/* On the other CPU if there is one, else in turns. */
+	/* Run on the other CPU if there is one, otherwise in turns. */
 	run_on(1);
 	while (!__atomic_load_n((int *)stop, __ATOMIC_RELAXED)) {
 		if (sim_tick(0, 0, 3))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pmusim selftests - what the files in sysfs and debugfs tell, and what they do
+ * pmusim selftests - files in sysfs and debugfs
  *
  * The tables are those of Documentation/admin-guide/perf/pmusim.rst.
  */
@@ -16,7 +16,7 @@
 #define RW		(PROT_READ | PROT_WRITE)
 #define MAX_ENTRIES	16
 
-/* Of a header without gates */
+/* Definitions for headers without gates */
 #ifndef PERF_EVENT_IOC_CLEAR_GATE
 #define PERF_EVENT_IOC_CLEAR_GATE	_IO('$', 14)
 #endif
@@ -48,7 +48,7 @@ static const struct entry aux_format[] = {
 	{}
 };
 
-/* The one that pmusim_unc has not is the first. */
+/* The first event does not exist for pmusim_unc. */
 static const struct entry counter_events[] = {
 	{ "switch", "event=0x03" },
 	{ "manual", "event=0x00" },
@@ -91,7 +91,7 @@ FIXTURE_VARIANT(files)
 	const struct entry *events;
 	const struct entry *caps;
 	const char * const *control;
-	/* Those of its capabilities that can be set. */
+	/* Capabilities of the PMU that can be set. */
 	const char *settable;
 };
 
@@ -143,7 +143,7 @@ FIXTURE_TEARDOWN(files)
 	sim_defaults();
 }
 
-/* All of a file, without the end of its last line; false if it cannot be read. */
+/* Read a whole file without its last newline; false if it cannot be read. */
 static bool read_text(const char *path, char *text, size_t size)
 {
 	FILE *file = fopen(path, "r");
@@ -172,7 +172,7 @@ static unsigned int count_files(const char *path)
 	return nr;
 }
 
-/* The directory has what is in the table, and nothing else. */
+/* Check that the directory has exactly the entries of the table. */
 static void expect_entries(struct __test_metadata *_metadata, const char *pmu,
 			   const char *dir, const struct entry *entries)
 {
@@ -221,7 +221,7 @@ TEST_F(files, each_event_of_sysfs_can_be_opened)
 		}
 		close(self->fd);
 	}
-	/* And no other. */
+	/* No other event exists. */
 	attr = sim_attr(variant->pmu, 4);
 	self->fd = sim_open(&attr, -1, 0, -1);
 	EXPECT_EQ(-EINVAL, self->fd);
@@ -279,7 +279,7 @@ TEST_F(files, what_is_no_text_for_a_file_is_refused)
 
 	ASSERT_NE(MAP_FAILED, nowhere);
 	memset(text, ' ', sizeof(text));
-	/* As long as it may be, and nothing; one more. */
+	/* Write the maximum length without content, and one byte more. */
 	EXPECT_EQ(-EINVAL, write_control("cpu0", "tick", text, 63));
 	EXPECT_EQ(-EINVAL, write_control("cpu0", "tick", text, 64));
 	memcpy(text, "0 0", 3);
@@ -317,7 +317,7 @@ TEST_F(files, counters_can_be_read_and_not_written)
 	close(fd);
 }
 
-/* Whether a capability is set, 0 if the PMU does not list it. */
+/* Get the sign of a capability, 0 if the PMU does not list it. */
 static char capability_sign(const char *pmu, const char *name)
 {
 	char path[128], text[256], *line;
@@ -340,7 +340,7 @@ static int set_capability(const char *pmu, char sign, const char *name)
 	return put_control(pmu, "capabilities", text);
 }
 
-/* Those of gates are there to be set if the kernel knows what a gate is. */
+/* Capabilities of gates can be set if the kernel has gates. */
 static bool is_settable(const char *settable, const char *name, bool gates)
 {
 	char word[32];
@@ -386,7 +386,7 @@ TEST_F(files, capabilities_are_set_where_there_is_something_to_set)
 	}
 }
 
-/* Disabled, and with an area if it is for one. */
+/* Open a disabled event, with an area if its PMU has one. */
 static int open_with_area(const char *pmu, struct sim_ring *ring, int start_paused)
 {
 	struct perf_event_attr attr = sim_attr(pmu, 0);
@@ -416,7 +416,7 @@ TEST_F(files, as_many_additions_fail_as_asked_for)
 	id = sim_id(self->fd);
 	ASSERT_EQ(0, put_control(variant->pmu, "fail_add", "2"));
 	ASSERT_EQ(0, log_on());
-	/* One that has failed may be tried again before it is disabled. */
+	/* The core may try an event again before it is disabled. */
 	for (i = 0; i < 4; i++) {
 		ASSERT_EQ(0, sim_enable(self->fd));
 		ASSERT_EQ(0, sim_disable(self->fd));
@@ -435,7 +435,7 @@ TEST_F(files, as_many_additions_fail_as_asked_for)
 	EXPECT_TRUE(read_text(path, text, sizeof(text)));
 	EXPECT_STREQ("0", text);
 
-	/* None of that is left. One of the CPUs has it. */
+	/* No failure is left. One of the CPUs has the PMU. */
 	ASSERT_EQ(0, sim_enable(self->fd));
 	for (i = 0; i < (unsigned int)sysconf(_SC_NPROCESSORS_CONF); i++)
 		sim_tick_pmu(variant->pmu, i, 0, 64);
@@ -450,7 +450,7 @@ struct state {
 	char	words[64];
 };
 
-/* What a CPU has of an event. Nobody ever sees a PMU that is disabled. */
+/* State of an event on a CPU. A disabled PMU is never visible. */
 static bool read_state(struct __test_metadata *_metadata, int cpu, const char *pmu,
 		       int fd, struct state *state)
 {
@@ -528,7 +528,7 @@ TEST_F(state, it_has_the_register_of_each_counter)
 	EXPECT_EQ(0x8001, state.place);
 	EXPECT_STREQ(" started", state.words);
 
-	/* The second period, and nothing but the other counter. */
+	/* The counter is in its second period, and the other one has its own count. */
 	ASSERT_EQ(0, sim_tick(0, 0, 130));
 	ASSERT_EQ(0, sim_tick(0, 2, 5));
 	ASSERT_TRUE(read_state(_metadata, 0, "pmusim", fd, &state));
@@ -543,7 +543,7 @@ TEST_F(state, it_has_the_register_of_each_counter)
 	EXPECT_TRUE(read_state(_metadata, 0, "pmusim", narrow, &state));
 }
 
-/* It keeps its counter, which counts nothing. */
+/* A throttled event keeps its counter, which counts nothing. */
 TEST_F(state, a_throttled_event_is_not_started)
 {
 	__u64 end = now_ns() + 20000000000ULL;
@@ -553,7 +553,7 @@ TEST_F(state, a_throttled_event_is_not_started)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, sim_enable(fd));
 	ASSERT_NE(0, max_sample_rate(1000));
-	/* Each tick of the timer starts it again. */
+	/* Each timer tick starts the event again. */
 	do {
 		ASSERT_EQ(0, sim_tick(0, 0, 100));
 		ASSERT_TRUE(read_state(_metadata, 0, "pmusim", fd, &state));
@@ -576,7 +576,7 @@ static void *tick_periods(void *arg)
 	return (void *)(long)sim_tick(0, 0, NR_PENDING * 100);
 }
 
-/* The worker that handles it does not run while a task of higher class does. */
+/* The worker that handles the overflow does not run while a real-time task does. */
 TEST_F(state, an_overflow_that_waits_is_pending)
 {
 	const struct sched_param fifo = { .sched_priority = 1 }, other = {};
@@ -592,7 +592,7 @@ TEST_F(state, an_overflow_that_waits_is_pending)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, ring_map(&self->ring, fd, 4));
 	ASSERT_EQ(0, sim_enable(fd));
-	/* It is on the other CPU from its beginning. */
+	/* The thread is on the other CPU from its start. */
 	ASSERT_EQ(0, run_on(1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, tick_periods, NULL));
 	ASSERT_EQ(0, run_on(0));
@@ -604,7 +604,7 @@ TEST_F(state, an_overflow_that_waits_is_pending)
 	} while (!strstr(state.words, "pending") && now_ns() < end);
 	ASSERT_EQ(0, sched_setscheduler(0, SCHED_OTHER, &other));
 	EXPECT_STREQ(" started pending", state.words);
-	/* It has passed zero, and the next period has not begun. */
+	/* The counter has passed zero, and the next period has not begun. */
 	EXPECT_EQ(0, state.place);
 
 	pthread_join(thread, &ret);
@@ -630,7 +630,7 @@ TEST_F(state, it_has_the_place_of_a_producer)
 	ASSERT_LE(0, resume);
 	EXPECT_FALSE(read_state(_metadata, 0, "pmusim_aux", fd, &state));
 
-	/* A transaction, and nothing comes. */
+	/* A transaction is open, and no data comes. */
 	ASSERT_EQ(0, sim_enable(fd));
 	ASSERT_EQ(0, sim_tick_pmu("pmusim_aux", 0, 0, 4096));
 	ASSERT_TRUE(read_state(_metadata, 0, "pmusim_aux", fd, &state));
@@ -652,7 +652,7 @@ TEST_F(state, it_has_the_place_of_a_producer)
 
 #define NR_CALLS	17000
 
-/* And a test does not take what is there for all. */
+/* A test must not take an incomplete log for a complete one. */
 TEST_F(state, a_log_without_room_tells_what_it_has_missed)
 {
 	unsigned int i, lines = 0, missed = 0;

@@ -70,7 +70,7 @@ FIXTURE_SETUP(gate)
 		return;
 	if (variant->stop && sim_put("pmusim/capabilities", "+gate_stop"))
 		SIM_SKIP("a kernel without gates");
-	/* What ends a sleep here is an interrupt of the CPU that the events are on. */
+	/* An interrupt of the CPU of the events ends a sleep here. */
 	ASSERT_EQ(0, run_on(0));
 	sim_put("pmusim/capabilities", variant->nmi ? "+gate_nmi" : "-gate_nmi");
 	self->trigger = sim_attr("pmusim", SIM_OFLOW(variant->context));
@@ -93,8 +93,8 @@ FIXTURE_TEARDOWN(gate)
 }
 
 /*
- * An overflow that is handled later is handled when the sleep is over, and so is
- * a gate whose PMU cannot be read where it moves.
+ * When the sleep is over, deferred overflows are handled, and gates whose PMU cannot be
+ * read at once are settled.
  */
 static int fire(int counter, bool later)
 {
@@ -151,7 +151,7 @@ TEST_F(gate, sampling_target_samples_what_is_inside)
 	EXPECT_EQ(want, n);
 }
 
-/* A PMU that cannot be stopped goes on with its period between the windows. */
+/* A PMU that cannot be stopped continues its period between the windows. */
 TEST_F(gate, period_of_a_stopped_target_counts_what_is_inside)
 {
 	struct perf_event_attr attr = sim_attr("pmusim", SIM_OFLOW(SIM_HARDIRQ));
@@ -170,7 +170,7 @@ TEST_F(gate, period_of_a_stopped_target_counts_what_is_inside)
 	EXPECT_EQ(want, n);
 }
 
-/* What the PMU is asked for: each start of the target has its stop, in turn. */
+/* The calls of the PMU: starts and stops of the target alternate. */
 TEST_F(gate, driver_sees_starts_and_stops_in_turn)
 {
 	struct perf_event_attr attr = sim_attr("pmusim", SIM_OFLOW(SIM_HARDIRQ));
@@ -272,7 +272,7 @@ TEST_F(gate_aux, bytes_come_only_in_windows)
 	self->target = open_aux(&self->attr, &self->ring);
 	ASSERT_LE(0, self->target);
 	ASSERT_EQ(0, set_both(self->starter, self->stopper, self->target));
-	/* Without room for the stream it would stop. */
+	/* The event would stop without room for the stream. */
 	ASSERT_EQ(0, sim_disable(self->target));
 	ASSERT_EQ(0, sim_enable(self->target));
 	for (i = 1; i < 50; i++) {
@@ -288,7 +288,7 @@ TEST_F(gate_aux, bytes_come_only_in_windows)
 	EXPECT_TRUE(aux_drain(&self->ring));
 }
 
-/* The events that pause and resume it are members of its group. */
+/* The events that pause and resume the AUX event are members of its group. */
 TEST_F(gate_aux, it_traces_while_open_and_resumed)
 {
 	struct perf_event_attr pause = sim_attr("pmusim", SIM_OFLOW(variant->context));
@@ -319,7 +319,7 @@ TEST_F(gate_aux, it_traces_while_open_and_resumed)
 		ASSERT_EQ(0, tick_aux(64));
 		if (open && resumed)
 			sum += 64;
-		/* The other order of the same. */
+		/* The same in the other order. */
 		ASSERT_EQ(0, sim_tick(0, resumed ? 2 : 3, PERIOD));
 		ASSERT_EQ(0, sim_tick(0, open ? STOPPER : STARTER, PERIOD));
 		ASSERT_EQ(0, tick_aux(64));
@@ -341,7 +341,7 @@ TEST_F(gate_aux, being_disabled_and_enabled_does_not_open_it)
 	ASSERT_EQ(0, tick_aux(512));
 	ASSERT_EQ(0, sim_disable(self->target));
 	EXPECT_EQ(0, aux_head(&self->ring));
-	/* The window is found open. */
+	/* The event is enabled in an open window. */
 	ASSERT_EQ(0, sim_tick(0, STARTER, PERIOD));
 	ASSERT_EQ(0, sim_enable(self->target));
 	ASSERT_EQ(0, tick_aux(512));
@@ -394,7 +394,7 @@ FIXTURE_TEARDOWN(gate_uncore)
 	sim_defaults();
 }
 
-/* A trigger of the CPU on which an uncore event is. */
+/* Open a trigger for the CPU of an uncore event. */
 static int open_trigger(int cpu)
 {
 	struct perf_event_attr attr = sim_attr("pmusim", 0);
@@ -403,7 +403,7 @@ static int open_trigger(int cpu)
 	return sim_open(&attr, -1, cpu, -1);
 }
 
-/* The one that fires stays behind, and what it has opened or closed stays so. */
+/* The trigger does not move with the event, and the gate keeps its state. */
 TEST_F(gate_uncore, gates_stay_as_they_are_elsewhere)
 {
 	struct perf_event_attr attr = sim_attr("pmusim_unc", 0);
@@ -433,7 +433,7 @@ TEST_F(gate_uncore, gates_stay_as_they_are_elsewhere)
 	EXPECT_EQ(0, sim_count(target));
 	EXPECT_EQ(0, sim_count(member));
 
-	/* Nothing of the old links is in the way of new ones. */
+	/* Old links do not prevent new ones. */
 	starter = open_trigger(0);
 	ASSERT_LE(0, starter);
 	ASSERT_EQ(0, sim_ioctl(starter, PERF_EVENT_IOC_SET_STARTER, target));
@@ -451,7 +451,7 @@ TEST_F(gate_uncore, gates_stay_as_they_are_elsewhere)
 	EXPECT_EQ(3, sim_count(member));
 	EXPECT_EQ(35, sim_count(alone));
 
-	/* It is open when it goes back, and stays so. */
+	/* The gate is open when the event moves back, and stays open. */
 	ASSERT_EQ(0, sim_set_online(1));
 	for (unsigned int i = 0; i < 3; i++)
 		ASSERT_EQ(0, sim_tick_pmu("pmusim_unc", 1, i, 2));

@@ -2,8 +2,8 @@
 /*
  * pmusim selftests - overflows open and close the gate of a counter, exactly
  *
- * In each context that an overflow can come in, and whether or not the PMU of the
- * target may be read in an NMI.
+ * The tests cover each context of an overflow, and targets whose PMU may or may
+ * not be read in an NMI.
  */
 #define _GNU_SOURCE
 
@@ -92,10 +92,7 @@ static int open_events(int *fd, int context, pid_t pid, int cpu)
 	return ret ? ret : sim_ioctl(fd[STOPPER], PERF_EVENT_IOC_SET_STOPPER, fd[TARGET]);
 }
 
-/*
- * What a trigger cannot do at once is done in irq_work, which has been here when a
- * timer has.
- */
+/* Work that a trigger defers is done in irq_work, which has run when a timer has. */
 static int trigger(int counter, bool later)
 {
 	int ret = sim_tick(0, counter, 1);
@@ -120,7 +117,7 @@ static void run_windows(struct __test_metadata *_metadata, int fd, bool later)
 		ASSERT_EQ(0, trigger(STOPPER, later));
 		ASSERT_EQ(0, sim_tick(0, TARGET, 77));
 		ASSERT_EQ(sum, sim_count(fd));
-		/* Not so often that they would be throttled. */
+		/* Fire rarely enough to avoid throttling. */
 		sleep_ms(1);
 	}
 }

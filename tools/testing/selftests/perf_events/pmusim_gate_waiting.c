@@ -3,7 +3,7 @@
  * pmusim selftests - gates of events that do not run: throttled by the core, or
  * waiting for a counter that another one has
  *
- * Their gates move all the same, and start nothing that somebody else has stopped.
+ * Their gates move all the same, and start no event that the core has stopped.
  */
 #define _GNU_SOURCE
 
@@ -54,7 +54,7 @@ static int open_tracepoint(const char *name)
 	return sim_open(&attr, -1, 0, -1);
 }
 
-/* Each count is a sample, of which there may be one for each tick of the timer. */
+/* Each count is a sample, and one sample is allowed in each timer tick. */
 FIXTURE_SETUP(gate_throttled)
 {
 	struct perf_event_attr attr;
@@ -93,7 +93,7 @@ FIXTURE_TEARDOWN(gate_throttled)
 	sim_defaults();
 }
 
-/* What the records say of the target, which is more than one may have missed. */
+/* State of the target according to the records, of which more than one may be lost. */
 static bool is_throttled(FIXTURE_DATA(gate_throttled) * self, unsigned int *unthrottled)
 {
 	static struct sim_record record;
@@ -109,7 +109,7 @@ static bool is_throttled(FIXTURE_DATA(gate_throttled) * self, unsigned int *unth
 	return self->throttled;
 }
 
-/* Samples until it is too many. False if that does not happen. */
+/* Sample until the event is throttled; false if that does not happen. */
 static bool throttle(FIXTURE_DATA(gate_throttled) * self, unsigned int *unthrottled)
 {
 	__u64 end = now_ns() + 10000000000ULL;
@@ -125,7 +125,7 @@ static bool throttle(FIXTURE_DATA(gate_throttled) * self, unsigned int *unthrott
 	return false;
 }
 
-/* How often the PMU was told to start it */
+/* Number of calls to start the event */
 static int nr_starts(__u64 id)
 {
 	struct sim_log line;
@@ -140,7 +140,7 @@ static int nr_starts(__u64 id)
 	return nr;
 }
 
-/* Only the tick of the timer may start it again, and leaves a record of that. */
+/* Only the timer tick may start the event again, and it writes a record. */
 TEST_F_TIMEOUT(gate_throttled, opening_does_not_start_it_again, 120)
 {
 	__u64 id = sim_id(self->target), end = now_ns() + 60000000000ULL;
@@ -154,7 +154,7 @@ TEST_F_TIMEOUT(gate_throttled, opening_does_not_start_it_again, 120)
 		before = unthrottled;
 		syscall(__NR_geteuid);
 		syscall(__NR_getuid);
-		/* If the tick was first, the opening may start it. */
+		/* If the tick came first, the opening may start the event. */
 		is_throttled(self, &unthrottled);
 		if (unthrottled != before)
 			continue;
@@ -167,7 +167,7 @@ TEST_F_TIMEOUT(gate_throttled, opening_does_not_start_it_again, 120)
 	EXPECT_EQ(20, conclusive);
 }
 
-/* Whether the PMU lets an event count, by what it tells of the first CPU. */
+/* Tell whether the PMU has started an event, by its state on the first CPU. */
 static bool is_started(__u64 id)
 {
 	char text[128], word[32];
@@ -195,14 +195,14 @@ TEST_F_TIMEOUT(gate_throttled, end_of_the_throttling_does_not_start_a_closed_eve
 	while (conclusive < 20 && now_ns() < end) {
 		ASSERT_TRUE(throttle(self, &unthrottled));
 		syscall(__NR_geteuid);
-		/* Not if it was started before it was closed. */
+		/* This is inconclusive if the event was started before the gate closed. */
 		conclusive += is_throttled(self, &unthrottled);
 		for (i = 0; i < 1000 && is_throttled(self, &unthrottled); i++)
 			sleep_ms(2);
 		ASSERT_FALSE(self->throttled);
 		ASSERT_FALSE(is_started(id));
 		count = sim_count(self->target);
-		/* And then it goes on where it was. */
+		/* Then the event continues at its position. */
 		syscall(__NR_getuid);
 		ASSERT_TRUE(is_started(id));
 		ASSERT_EQ(0, sim_tick(0, 0, 1));
@@ -211,7 +211,7 @@ TEST_F_TIMEOUT(gate_throttled, end_of_the_throttling_does_not_start_a_closed_eve
 	EXPECT_EQ(20, conclusive);
 }
 
-/* Four events and one counter. */
+/* Four events share one counter. */
 FIXTURE(gate_turns)
 {
 	int starter, stopper, target[4];
@@ -256,7 +256,7 @@ struct turn {
 	__u64 gate_count;
 };
 
-/* Each count of a window is that of whoever has the counter then. */
+/* Each count of a window belongs to the event that has the counter then. */
 TEST_F_TIMEOUT(gate_turns, gates_move_while_their_events_have_no_counter, 120)
 {
 	__u64 end = now_ns() + 60000000000ULL, windows = 0, sum, had_turn;

@@ -30,7 +30,7 @@
 #define SIM_PATTERN	(0x5aa5ULL << 48)
 #define SIM_WORD	8
 
-/* What is in config and config1 of a counter; see format/ in sysfs. */
+/* Fields of config and config1 of a counter; see format/ in sysfs. */
 #define SIM_MANUAL	0ULL
 #define SIM_CLOCK	1ULL
 #define SIM_TIMER	2ULL
@@ -43,7 +43,7 @@
 
 enum { SIM_HARDIRQ, SIM_IRQ_WORK, SIM_SOFTIRQ, SIM_TASK, SIM_NMI_LIKE, SIM_NMI };
 
-/* The same of a producer. */
+/* Fields of a producer. */
 #define SIM_AUX_TIMER	1ULL
 #define SIM_ALIGN(a)	((__u64)(a) << 8)
 #define SIM_CHUNK(c)	((__u64)(c) << 32)
@@ -52,7 +52,7 @@ enum { SIM_HARDIRQ, SIM_IRQ_WORK, SIM_SOFTIRQ, SIM_TASK, SIM_NMI_LIKE, SIM_NMI }
 
 #define SIM_TIMES	(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
 
-/* What read(2) gives with SIM_TIMES. */
+/* Values that read(2) returns with SIM_TIMES. */
 struct sim_value {
 	__u64	value;
 	__u64	enabled;
@@ -69,7 +69,7 @@ struct sim_ring {
 	__u64				aux_tail;
 };
 
-/* A record, without what wraps around the end of the buffer. */
+/* A record in one piece, without a wrap at the end of the buffer. */
 struct sim_record {
 	struct perf_event_header	header;
 	__u64				word[511 + 8192];
@@ -120,7 +120,7 @@ static inline int sim_type(const char *pmu)
 	return type;
 }
 
-/* 0 or the negative errno, like everything here that has no better answer. */
+/* Returns 0 or the negative errno, like most functions here. */
 static inline int sim_put(const char *file, const char *format, ...)
 {
 	char path[128], text[128];
@@ -175,7 +175,7 @@ static inline int sim_open(const struct perf_event_attr *attr, pid_t pid, int cp
 	return fd < 0 ? -errno : fd;
 }
 
-/* Of a CPU, and started. */
+/* Open and start an event of a CPU. */
 static inline int sim_open_cpu(__u64 config, int cpu)
 {
 	struct perf_event_attr attr = sim_attr("pmusim", config);
@@ -230,7 +230,7 @@ static inline int run_on(int cpu)
 	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
 }
 
-/* The CPU that comes and goes. */
+/* The CPU that goes offline and online. */
 #define SIM_ONLINE	"/sys/devices/system/cpu/cpu1/online"
 
 static inline int sim_set_online(int on)
@@ -244,7 +244,7 @@ static inline int sim_set_online(int on)
 	return ret;
 }
 
-/* The one that has the events of pmusim_unc. */
+/* Get the CPU that has the events of pmusim_unc. */
 static inline int sim_uncore_cpu(void)
 {
 	FILE *file = fopen("/sys/bus/event_source/devices/pmusim_unc/cpumask", "r");
@@ -302,7 +302,7 @@ static inline void ring_unmap(struct sim_ring *ring)
 	ring->page = NULL;
 }
 
-/* The next record, or false if there is none. */
+/* Get the next record; false if there is none. */
 static inline bool ring_next(struct sim_ring *ring, struct sim_record *record)
 {
 	__u64 head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
@@ -312,7 +312,7 @@ static inline bool ring_next(struct sim_ring *ring, struct sim_record *record)
 
 	if (ring->tail == head)
 		return false;
-	/* Aligned to 8, so the header never wraps. */
+	/* Records are aligned to 8, so the header never wraps. */
 	memcpy(to, data + ring->tail % ring->size, sizeof(record->header));
 	size = record->header.size;
 	for (i = 0; i < size && i < sizeof(*record); i++)
@@ -322,7 +322,7 @@ static inline bool ring_next(struct sim_ring *ring, struct sim_record *record)
 	return size;
 }
 
-/* How many records of a type there are; all others are dropped. */
+/* Count the records of a type and drop all records. */
 static inline unsigned int ring_count(struct sim_ring *ring, __u32 type)
 {
 	static struct sim_record record;
@@ -338,7 +338,7 @@ static inline __u64 aux_head(struct sim_ring *ring)
 	return __atomic_load_n(&ring->page->aux_head, __ATOMIC_ACQUIRE);
 }
 
-/* The first place in the stream that has not its own word, @to if there is none. */
+/* Find the first position of the stream with a wrong word, @to if there is none. */
 static inline __u64 aux_verify(struct sim_ring *ring, __u64 from, __u64 to)
 {
 	for (; from < to; from += SIM_WORD) {
@@ -349,7 +349,7 @@ static inline __u64 aux_verify(struct sim_ring *ring, __u64 from, __u64 to)
 	return from;
 }
 
-/* Check what is there and give the room back; false if it is wrong. */
+/* Check the data and release its room; false if it is wrong. */
 static inline bool aux_drain(struct sim_ring *ring)
 {
 	__u64 head = aux_head(ring);
@@ -375,8 +375,8 @@ static inline FILE *log_open(void)
 static inline void sim_defaults(void);
 
 /*
- * The next line of the log; false at its end. A log that misses calls proves nothing,
- * and fails the test.
+ * Get the next line of the log; false at its end. A log that misses calls proves
+ * nothing, and fails the test.
  */
 static inline bool log_next(FILE *file, struct sim_log *line)
 {
@@ -388,12 +388,12 @@ static inline bool log_next(FILE *file, struct sim_log *line)
 		   line->pmu, line->op, &line->id, &line->flags, &line->result) == 7)
 		return true;
 	fprintf(stderr, "# the log is not whole: %s", text);
-	/* The teardown does not run. */
+	/* Restore the defaults, because the teardown does not run. */
 	sim_defaults();
 	_exit(KSFT_FAIL);
 }
 
-/* Write @value to a file that holds a number. Returns what it was, or -1. */
+/* Write @value to a file that holds a number. Returns the old number, or -1. */
 static inline int swap_number(const char *path, int value)
 {
 	FILE *file = fopen(path, "r+");
@@ -411,9 +411,9 @@ static inline int swap_number(const char *path, int value)
 #define SIM_TIME_PERCENT	"/proc/sys/kernel/perf_cpu_time_max_percent"
 
 /*
- * Set how many samples a second are not too many. Returns what it was, 0 if it failed.
- * Without a limit of time the rate cannot be set. With one the kernel lowers it when it
- * takes a stall of the machine for a long interrupt.
+ * Set the maximum sample rate. Returns the old rate, 0 on errors. The rate cannot be
+ * set while the limit of time is off. With the limit on, the kernel lowers the rate if
+ * it takes a stall of the machine for a long interrupt.
  */
 static inline unsigned int max_sample_rate(unsigned int rate)
 {
@@ -425,7 +425,7 @@ static inline unsigned int max_sample_rate(unsigned int rate)
 	return old < 0 ? 0 : old;
 }
 
-/* Tests that were here before may have left a rate that throttles what is exact. */
+/* Earlier tests may have left a rate that would throttle exact tests. */
 static unsigned int sim_old_rate;
 
 static int sim_old_percent;
@@ -439,14 +439,14 @@ static inline void __attribute__((constructor)) sim_begin(void)
 		swap_number(SIM_TIME_PERCENT, sim_old_percent);
 }
 
-/* Not for what a test has forked. */
+/* Do nothing in children of a test. */
 static inline void __attribute__((destructor)) sim_end(void)
 {
 	if (getpid() == sim_program && sim_old_percent >= 0)
 		swap_number(SIM_TIME_PERCENT, sim_old_percent);
 }
 
-/* Settings that tests change, back to what they were. */
+/* Restore the settings that tests change. */
 static inline void sim_defaults(void)
 {
 	sim_put("log", "0");
@@ -460,7 +460,7 @@ static inline void sim_defaults(void)
 		max_sample_rate(sim_old_rate);
 }
 
-/* Why a test cannot run, NULL if it can. */
+/* Get the reason for which a test cannot run, or NULL. */
 static inline const char *sim_missing(void)
 {
 	if (sim_type("pmusim") < 0)
@@ -474,7 +474,7 @@ static inline const char *sim_missing(void)
 	return NULL;
 }
 
-/* Whether the test has to be skipped, for a setup to begin with. */
+/* Tell whether the test has to be skipped; a setup begins with this. */
 static inline bool sim_skips(struct __test_metadata *_metadata)
 {
 	const char *missing = sim_missing();
@@ -483,13 +483,13 @@ static inline bool sim_skips(struct __test_metadata *_metadata)
 		SKIP(return true, "%s", missing);
 	sim_defaults();
 	sim_old_rate = max_sample_rate(1000000);
-	/* A test that was killed has left its own. */
+	/* A killed test has left its own rate. */
 	if (sim_old_rate < 1000)
 		sim_old_rate = 100000;
 	return false;
 }
 
-/* For a setup after that, whose teardown does not run then */
+/* Skip in a setup after sim_skips(), without a teardown */
 #define SIM_SKIP(...) do {						\
 	sim_defaults();							\
 	SKIP(return, __VA_ARGS__);					\

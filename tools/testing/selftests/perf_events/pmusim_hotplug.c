@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * pmusim selftests - CPUs that leave while there are events on them
- */
+/* pmusim selftests - CPUs that go offline with events on them */
 #define _GNU_SOURCE
 
 #include <pthread.h>
@@ -67,7 +65,7 @@ TEST_F(hotplug, a_stream_ends_with_its_cpu)
 		ASSERT_EQ(0, sim_set_online(0));
 		head = aux_head(&ring);
 		EXPECT_LT(0, head);
-		/* All that was written was told when the CPU left. */
+		/* All data was reported before the CPU went offline. */
 		EXPECT_EQ(head, aux_verify(&ring, head > ring.aux_size ?
 					   head - ring.aux_size : 0, head));
 		sleep_ms(5);
@@ -87,7 +85,7 @@ struct mapper {
 	int			done;
 };
 
-/* Opening an event fails while its CPU is away, everything else never does. */
+/* Opening an event fails while its CPU is offline, but nothing else does. */
 static void *map_and_unmap(void *arg)
 {
 	struct mapper *mapper = arg;
@@ -130,7 +128,7 @@ TEST_F(hotplug, areas_come_and_go_with_their_cpu)
 	mapper.attr.disabled = 1;
 	ASSERT_EQ(0, pthread_create(&thread, NULL, map_and_unmap, &mapper));
 	for (round = 0; round < ROUNDS; round++) {
-		/* Away in the middle of another round each time. */
+		/* Take the CPU offline in the middle of another round each time. */
 		before = __atomic_load_n(&mapper.rounds, __ATOMIC_RELAXED);
 		end = now_ns() + 10000000000ULL;
 		while (__atomic_load_n(&mapper.rounds, __ATOMIC_RELAXED) < before + 4 &&
@@ -145,7 +143,7 @@ TEST_F(hotplug, areas_come_and_go_with_their_cpu)
 	EXPECT_EQ(0, mapper.wrong);
 	EXPECT_LE(4 * ROUNDS, mapper.rounds);
 
-	/* As good as new. */
+	/* The CPU works as before. */
 	mapper.attr.config = 0;
 	mapper.attr.config1 = 0;
 	fd = sim_open(&mapper.attr, -1, 1, -1);
@@ -161,7 +159,7 @@ TEST_F(hotplug, areas_come_and_go_with_their_cpu)
 	close(fd);
 }
 
-/* An event that has the counter next gets its own overflows, and no other. */
+/* The next event on the counter gets its own overflows, and no others. */
 static void expect_fresh_counter(struct __test_metadata *_metadata, int context)
 {
 	struct perf_event_attr attr = sim_attr("pmusim", SIM_OFLOW(context));
@@ -204,7 +202,7 @@ TEST_F(hotplug, overflows_under_way_are_dropped_with_the_cpu)
 		EXPECT_LE(10, samples);
 
 		ASSERT_EQ(0, sim_set_online(0));
-		/* The last one may have had nobody to handle it. */
+		/* The last overflow may not have been handled. */
 		count = sim_count(fd);
 		samples += ring_count(&ring, PERF_RECORD_SAMPLE);
 		EXPECT_LE(samples, count);
@@ -212,7 +210,7 @@ TEST_F(hotplug, overflows_under_way_are_dropped_with_the_cpu)
 		EXPECT_EQ(count, sim_count(fd));
 		EXPECT_EQ(0, ring_count(&ring, PERF_RECORD_SAMPLE));
 
-		/* Nor does it come later, to this event or to another. */
+		/* The overflow does not come later, either, to this event or to another. */
 		ASSERT_EQ(0, sim_set_online(1));
 		expect_fresh_counter(_metadata, context);
 		EXPECT_EQ(count, sim_count(fd));
@@ -229,7 +227,7 @@ TEST_F(hotplug, an_uncore_event_goes_on_elsewhere)
 	int fd, last, other;
 	__u64 sum = 0;
 
-	/* The last CPU has it; that may be another than the one that leaves. */
+	/* The last CPU has the PMU, which may differ from the CPU that goes offline. */
 	last = sim_uncore_cpu();
 	ASSERT_LE(1, last);
 	fd = sim_open(&attr, -1, 0, -1);

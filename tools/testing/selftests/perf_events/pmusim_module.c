@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * pmusim selftests - the module stays while anything of it is in use
- */
+/* pmusim selftests - a module in use cannot be unloaded */
 #define _GNU_SOURCE
 
 #include "../kselftest_harness.h"
@@ -77,7 +75,7 @@ TEST_F(module, a_mapping_of_the_registers_holds_it)
 	munmap(mem, page_size());
 }
 
-/* With areas that it has set up, and a stream that is under way. */
+/* The module has set up an area, and a stream is active. */
 TEST_F(module, a_mapped_area_holds_it_without_the_descriptor)
 {
 	struct perf_event_attr attr = sim_attr("pmusim_aux", SIM_AUX_TIMER);
@@ -94,7 +92,7 @@ TEST_F(module, a_mapped_area_holds_it_without_the_descriptor)
 	ring_unmap(&ring);
 }
 
-/* Mapped through the event that the buffer is of, which knows nothing of the module. */
+/* Map the area through the event of the buffer, which is independent of the module. */
 TEST_F(module, an_area_holds_it_when_its_event_is_gone)
 {
 	struct perf_event_attr attr = sim_attr("pmusim_aux", SIM_MANUAL);
@@ -138,7 +136,7 @@ TEST_F(module, an_open_control_file_holds_it)
 	fclose(log);
 }
 
-/* Events are freed after a grace period, so that it may take a moment. */
+/* Unload the module, which may take a moment, because events are freed after a grace period. */
 static int unload_soon(void)
 {
 	__u64 end = now_ns() + 20000000000ULL;
@@ -170,7 +168,7 @@ TEST_F(module, it_can_go_and_come_again)
 		for (i = 0; i < NR_PMUS; i++)
 			EXPECT_EQ(-1, sim_type(pmus[i]));
 		EXPECT_NE(0, access(SIM_DIR, F_OK));
-		/* A type that is no more. */
+		/* The type does not exist any more. */
 		EXPECT_EQ(-ENOENT, sim_open(&attr, -1, 0, -1));
 		ASSERT_EQ(0, load(path));
 		attr.type = sim_type("pmusim");

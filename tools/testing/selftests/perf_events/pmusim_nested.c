@@ -3,9 +3,9 @@
  * pmusim selftests - writers of one buffer that interrupt each other
  *
  * A task writes records as fast as it can, interrupts and NMIs add theirs in the
- * middle of it, and a reader on another CPU looks at each of them. All records
- * have to be whole, in order, and as many as there were overflows, less those
- * that the kernel says are lost. PMUSIM_NESTED_RECORDS makes it longer.
+ * middle of it, and a reader on another CPU checks each record. All records must
+ * be whole and in order, and their number must be that of the overflows less the
+ * reported losses. PMUSIM_NESTED_RECORDS makes the test longer.
  */
 #define _GNU_SOURCE
 
@@ -26,7 +26,7 @@ struct sample {
 	__u64				lost;
 };
 
-/* One event, and what its last sample has told. */
+/* An event, and the values of its last sample. */
 struct writer {
 	int	fd;
 	__u64	id;
@@ -55,7 +55,7 @@ FIXTURE_VARIANT(nested)
 	unsigned int pages;
 };
 
-/* A small buffer is full most of the time, so records get lost, too. */
+/* A small buffer is full most of the time, so records are lost as well. */
 FIXTURE_VARIANT_ADD(nested, one_page) { .pages = 1 };
 
 FIXTURE_VARIANT_ADD(nested, many_pages) { .pages = 128 };
@@ -85,10 +85,10 @@ FIXTURE_SETUP(nested)
 	if (sim_skips(_metadata))
 		return;
 	ASSERT_EQ(0, run_on(0));
-	/* All of them in one period of the timer must not be too many. */
+	/* The samples of all events in one timer tick must not exceed the limit. */
 	ASSERT_NE(0, max_sample_rate(100000000));
 	for (i = 0; i < NR_WRITERS; i++) {
-		/* The first one is ticked, the others come by themselves. */
+		/* The first event is ticked, the others have timers. */
 		fd = open_writer(SIM_OFLOW(contexts[i]) | (i ? SIM_TIMER : 0),
 				 i ? 2000 + 700 * i : 0);
 		if (fd == -EOPNOTSUPP && contexts[i] >= SIM_NMI_LIKE)
@@ -123,9 +123,9 @@ static struct writer *find_writer(struct reader *reader, __u64 id)
 }
 
 /*
- * No word of a sample is left unchecked. A writer never interrupts itself, so all of
- * its words go one way, and each of its overflows was a sample or is lost. Only a
- * late timer counts more than that.
+ * Check each word of a sample. A writer never interrupts itself, so its values only
+ * increase, and each of its overflows is a sample or is lost. Only a late timer counts
+ * more than that.
  */
 static const char *check_sample(struct reader *reader, const struct sample *sample)
 {
@@ -155,7 +155,7 @@ static const char *check_sample(struct reader *reader, const struct sample *samp
 	return NULL;
 }
 
-/* NULL, or what is wrong with a record. */
+/* Returns NULL, or the fault of a record. */
 static const char *check_record(struct reader *reader, const struct sim_record *record)
 {
 	switch (record->header.type) {
@@ -195,7 +195,7 @@ static void *read_records(void *arg)
 	return NULL;
 }
 
-/* The time of a sample while nobody interrupts. All others are after or before it. */
+/* Time of a sample without an interrupt. All other samples come before or after it. */
 static __u64 sample_alone(struct reader *reader)
 {
 	if (sim_tick(0, 0, 1))
@@ -211,7 +211,7 @@ static unsigned int nr_records(void)
 	return text ? atoi(text) : 10000;
 }
 
-/* How many are written before anybody reads, so that the small buffer is full. */
+/* Number of records that are written before the first read, so that the small buffer is full. */
 static unsigned int nr_unread(const struct reader *reader, unsigned int pages)
 {
 	return pages == 1 ? reader->ring.size / sizeof(struct sample) + 1 : 0;
@@ -247,7 +247,7 @@ TEST_F_TIMEOUT(nested, each_record_is_whole_and_none_is_missing, 3600)
 	for (i = 1; i < reader->nr; i++)
 		EXPECT_LE(reader->writer[i].time, time);
 	ASSERT_EQ(0, sim_disable(reader->writer[0].fd));
-	/* Those that were alone. */
+	/* Records that interrupted no other. */
 	n += 2;
 	EXPECT_EQ(NULL, reader->wrong) {
 		TH_LOG("a record with a wrong %s", reader->wrong);
@@ -255,7 +255,7 @@ TEST_F_TIMEOUT(nested, each_record_is_whole_and_none_is_missing, 3600)
 
 	for (i = 0; i < reader->nr; i++) {
 		ASSERT_EQ(sizeof(value), read(reader->writer[i].fd, value, sizeof(value)));
-		/* A late timer counts more than one for its sample. */
+		/* A late timer counts more than one period in a sample. */
 		if (!i) {
 			EXPECT_EQ(n, value[0]);
 			EXPECT_EQ(n, reader->writer[i].samples + value[1]);
@@ -268,7 +268,7 @@ TEST_F_TIMEOUT(nested, each_record_is_whole_and_none_is_missing, 3600)
 		lost += value[1];
 	}
 	EXPECT_LT(0, samples);
-	/* The last one came after all that was lost. */
+	/* The last record came after all losses. */
 	EXPECT_EQ(reader->lost_records, lost);
 	if (unread)
 		EXPECT_LT(0, reader->lost_records);

@@ -10,7 +10,7 @@
 #define PERIOD		100
 #define NR_SAMPLES	200
 
-/* How the log tells where an overflow was handled. */
+/* Flags of the log for the context that handled an overflow. */
 #define IN_HARDIRQ	1
 #define IN_SOFTIRQ	2
 #define IN_NMI		4
@@ -82,7 +82,7 @@ FIXTURE_TEARDOWN(overflow)
 	sim_defaults();
 }
 
-/* Each sample must come at its count, to the event. */
+/* Check that each sample comes at its exact count. */
 static void check_samples(struct __test_metadata *_metadata, struct sim_ring *ring,
 			  unsigned int nr)
 {
@@ -92,7 +92,7 @@ static void check_samples(struct __test_metadata *_metadata, struct sim_ring *ri
 	while (ring_next(ring, &record)) {
 		ASSERT_EQ(PERF_RECORD_SAMPLE, record.header.type);
 		i++;
-		/* PERIOD, then what READ gives, beginning with the count. */
+		/* PERIOD comes first, then the values of READ, beginning with the count. */
 		EXPECT_EQ(PERIOD, record.word[0]);
 		EXPECT_EQ(i * PERIOD, record.word[1]);
 	}
@@ -202,7 +202,7 @@ TEST_F(overflow, too_many_samples_throttle_until_the_next_timer_tick)
 	ASSERT_EQ(0, ring_map(&self->ring, self->fd, 64));
 	ASSERT_NE(0, max_sample_rate(1000));
 
-	/* A few samples for each timer tick, and far more than that of these. */
+	/* Allow a few samples in each timer tick, and cause far more. */
 	end = now_ns() + 10000000000ULL;
 	while (!sum.stops && now_ns() < end) {
 		ASSERT_EQ(0, sim_tick(0, 0, 100));
@@ -210,7 +210,7 @@ TEST_F(overflow, too_many_samples_throttle_until_the_next_timer_tick)
 	}
 	EXPECT_NE(0, sum.stops);
 
-	/* It counts nothing while it is stopped, and then goes on. */
+	/* The event counts nothing while it is stopped, and then continues. */
 	for (i = 0; i < 1000 && sum.starts < sum.stops; i++) {
 		sleep_ms(10);
 		count_records(&self->ring, &sum);
@@ -223,7 +223,7 @@ TEST_F(overflow, too_many_samples_throttle_until_the_next_timer_tick)
 	EXPECT_EQ(count + 1, sim_count(self->fd));
 }
 
-/* The event is stopped by the timer that it counts. */
+/* The timer that the event counts also stops it. */
 TEST_F(overflow, a_timer_that_is_too_fast_is_throttled_again_and_again)
 {
 	struct throttling sum = {};
@@ -249,11 +249,11 @@ TEST_F(overflow, a_timer_that_is_too_fast_is_throttled_again_and_again)
 	count_records(&self->ring, &sum);
 	EXPECT_LE(sum.starts, sum.stops);
 	EXPECT_GE(sum.starts + 1, sum.stops);
-	/* What is throttled by each sample has at least one in each of its runs. */
+	/* An event that each sample throttles has at least one sample in each run. */
 	EXPECT_LE(sum.stops, sum.samples);
 }
 
-/* The tick has to find it behind its leader. */
+/* The timer tick must find the member of the group. */
 TEST_F(overflow, a_throttled_member_of_a_group_goes_on_too)
 {
 	struct perf_event_attr counting = self->attr;
@@ -272,7 +272,7 @@ TEST_F(overflow, a_throttled_member_of_a_group_goes_on_too)
 	self->fd = sim_open(&self->attr, -1, 0, leader);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, ring_map(&self->ring, self->fd, 64));
-	/* A kernel that stops whole groups has the leader tell of it. */
+	/* A kernel that throttles whole groups writes the record for the leader. */
 	ASSERT_EQ(0, ioctl(leader, PERF_EVENT_IOC_SET_OUTPUT, self->fd));
 	end = now_ns() + 20000000000ULL;
 	while (sum.starts < 10 && now_ns() < end) {
@@ -362,7 +362,7 @@ static void spin_ms(unsigned int ms)
 		;
 }
 
-/* Much came, and then little: a sample is due long before the period that began is over. */
+/* Many events come, and then few: a sample must come long before the present period is over. */
 TEST_F(sample, a_frequency_adapts_to_what_comes_no_more)
 {
 	struct perf_event_attr attr = sampling(0);
@@ -374,7 +374,7 @@ TEST_F(sample, a_frequency_adapts_to_what_comes_no_more)
 	fd = sim_open(&attr, -1, 0, -1);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, ring_map(&self->ring, fd, 64));
-	/* Each timer tick adapts the period by an eighth, while the CPU is not idle. */
+	/* While the CPU is not idle, each timer tick adapts the period by an eighth. */
 	for (i = 0; i < 60; i++) {
 		ASSERT_EQ(0, sim_tick(0, 0, n));
 		if (n < 200000)
@@ -401,7 +401,7 @@ TEST_F(sample, the_kernel_is_not_sampled_if_excluded)
 	fd = sim_open(&attr, 0, -1, -1);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, ring_map(&self->ring, fd, 16));
-	/* Somebody who writes to a file is in the kernel. */
+	/* A task that writes to a file is in the kernel. */
 	ASSERT_EQ(0, sim_tick(0, 0, 10 * PERIOD));
 	EXPECT_EQ(0, ring_count(&self->ring, PERF_RECORD_SAMPLE));
 }
@@ -440,7 +440,7 @@ TEST_F(sample, each_overflow_is_a_packet_of_the_aux_output)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, sim_enable(leader));
 	ASSERT_EQ(0, sim_tick(0, 0, 10 * PERIOD));
-	/* irq_work makes the packet, in the next interrupt at the latest. */
+	/* irq_work writes the packet, in the next interrupt at the latest. */
 	sleep_ms(1);
 	ASSERT_EQ(0, sim_disable(leader));
 	EXPECT_EQ(10 * 256, aux_head(&self->ring));

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * pmusim selftests - which events are on the counters, and when
- */
+/* pmusim selftests - scheduling of events on the counters */
 #define _GNU_SOURCE
 
 #include "../kselftest_harness.h"
@@ -26,7 +24,7 @@ FIXTURE_TEARDOWN(sched)
 	sim_defaults();
 }
 
-/* How often each event got a counter, and how many times there was a turn. */
+/* Count how often each event got a counter, and the number of turns. */
 static unsigned int count_turns(const __u64 *ids, unsigned int nr, unsigned int *turns)
 {
 	unsigned int i, failed = 0;
@@ -48,7 +46,7 @@ static unsigned int count_turns(const __u64 *ids, unsigned int nr, unsigned int 
 	return failed;
 }
 
-/* Whether four of six events have run at any time, and each for as long as the others. */
+/* Tell whether four of six events ran at any time, all for about the same time. */
 static bool times_are_even(const int *fd, const struct sim_value *since)
 {
 	__u64 running[6], enabled = 0, all = 0;
@@ -70,7 +68,7 @@ static bool times_are_even(const int *fd, const struct sim_value *since)
 	return true;
 }
 
-/* Of turns at once. What else the machine does makes some of them longer. */
+/* Number of simultaneous turns. Other load makes some of them longer. */
 TEST_F_TIMEOUT(sched, six_events_share_four_counters_evenly, 130)
 {
 	__u64 ids[6], end = now_ns() + 60000000000ULL;
@@ -102,7 +100,7 @@ TEST_F_TIMEOUT(sched, six_events_share_four_counters_evenly, 130)
 		EXPECT_LT(0, value.running);
 		EXPECT_GT(value.enabled, value.running);
 	}
-	/* A turn that has lasted long weighs less and less. */
+	/* The weight of a single long turn decreases with time. */
 	end = now_ns() + 60000000000ULL;
 	do {
 		sleep_ms(100);
@@ -112,9 +110,9 @@ TEST_F_TIMEOUT(sched, six_events_share_four_counters_evenly, 130)
 }
 
 /*
- * A fork that fails in the middle of the parent's events must leave them their
- * turns. The group cannot be inherited: it does not fit, and was opened while
- * nobody asked for that.
+ * A fork that fails in the middle of the parent's events must not stop their rotation.
+ * The group cannot be inherited, because it does not fit; it was opened while groups
+ * were not validated.
  */
 TEST_F_TIMEOUT(sched, events_take_turns_after_a_fork_that_failed, 120)
 {
@@ -185,7 +183,7 @@ static int open_group(int *fd, unsigned int nr, __u64 config, int disabled)
 	return 0;
 }
 
-/* Events take turns by a timer, which may be late. */
+/* Wait for the turn of an event, whose timer may be late. */
 static bool has_its_turn(int fd)
 {
 	const __u64 end = now_ns() + 10000000000ULL;
@@ -212,7 +210,7 @@ TEST_F(sched, a_group_is_on_as_a_whole_or_not_at_all)
 	struct sim_value first, other;
 	unsigned int i;
 
-	/* They do not fit at the same time, and one of them is left over. */
+	/* The groups do not fit at the same time, and one counter is left over. */
 	ASSERT_EQ(0, open_group(self->fd, 3, 0, 1));
 	ASSERT_EQ(0, open_group(self->fd + 3, 3, 0, 1));
 	ASSERT_EQ(0, sim_enable(self->fd[0]));
@@ -323,7 +321,7 @@ TEST_F(sched, a_group_that_the_pmu_does_not_commit_is_taken_back)
 	ASSERT_EQ(0, sim_put("pmusim/fail_commit", "1"));
 	ASSERT_EQ(0, log_on());
 	ASSERT_EQ(0, sim_enable(self->fd[0]));
-	/* Its next turn comes by itself. */
+	/* The next turn of the event comes without any action. */
 	for (i = 0; i < 1000 && !sim_read(self->fd[0]).running; i++)
 		sleep_ms(10);
 	ASSERT_EQ(0, sim_disable(self->fd[0]));
@@ -376,10 +374,10 @@ TEST_F(sched, a_pinned_event_without_a_counter_is_in_error)
 	ASSERT_EQ(0, sim_tick(0, 0, 100));
 
 	EXPECT_EQ(100, sim_count(self->fd[0]));
-	/* The end of the file tells it. */
+	/* End of file reports the error state. */
 	EXPECT_EQ(0, read(self->fd[1], &value, sizeof(value)));
 
-	/* Once there is a counter, enabling it is what helps. */
+	/* Once a counter is free, enabling the event helps. */
 	close(self->fd[0]);
 	EXPECT_EQ(0, read(self->fd[1], &value, sizeof(value)));
 	ASSERT_EQ(0, sim_enable(self->fd[1]));
@@ -387,7 +385,7 @@ TEST_F(sched, a_pinned_event_without_a_counter_is_in_error)
 	EXPECT_EQ(10, sim_count(self->fd[1]));
 }
 
-/* Only its leader is pinned, and only its leader tells that it is in error. */
+/* Only the leader is pinned, and only the leader reports the error state. */
 TEST_F(sched, a_pinned_group_is_in_error_as_a_whole)
 {
 	struct perf_event_attr attr = sim_attr("pmusim", SIM_MASK(0x1));
@@ -401,7 +399,7 @@ TEST_F(sched, a_pinned_group_is_in_error_as_a_whole)
 	attr.config = SIM_MASK(0x2);
 	self->fd[1] = sim_open(&attr, -1, 0, -1);
 	ASSERT_LE(0, self->fd[1]);
-	/* The leader and one member would find a counter. */
+	/* The leader and one member would fit. */
 	attr.pinned = 0;
 	attr.disabled = 0;
 	for (i = 2; i < 4; i++) {
@@ -424,7 +422,7 @@ TEST_F(sched, a_pinned_group_is_in_error_as_a_whole)
 		EXPECT_EQ(before[i].enabled, value.enabled);
 	}
 
-	/* Nor does it come back when there is room, until it is enabled. */
+	/* The group does not run again when there is room, unless it is enabled. */
 	close(self->fd[0]);
 	sleep_ms(50);
 	EXPECT_EQ(0, read(self->fd[1], &value, sizeof(value)));
@@ -553,7 +551,7 @@ TEST_F_TIMEOUT(sched, a_group_is_accepted_exactly_if_its_masks_can_be_met, 110)
 		nr = 0;
 		do {
 			mask[nr] = next_random(&seed) % 15 + 1;
-			/* Single counters make it hard. */
+			/* Masks of a single counter make the placement hard. */
 			if (next_random(&seed) % 2)
 				mask[nr] &= -mask[nr];
 			attr = sim_attr("pmusim", SIM_MASK(mask[nr]));
@@ -564,7 +562,7 @@ TEST_F_TIMEOUT(sched, a_group_is_accepted_exactly_if_its_masks_can_be_met, 110)
 		ASSERT_EQ(-EINVAL, self->fd[--nr]);
 		refused++;
 
-		/* What was accepted is on all the time, wherever its events are. */
+		/* An accepted group is on its counters all the time, on any of them. */
 		value = sim_read(self->fd[nr - 1]);
 		EXPECT_EQ(value.enabled, value.running);
 		accepted += nr;
@@ -580,7 +578,7 @@ TEST_F(sched, events_move_to_make_room)
 	unsigned int i, counter, mask[] = { 0xf, 0x7, 0x3, 0x1 };
 	struct perf_event_attr attr;
 
-	/* Each takes the counter of the one before, which has another choice. */
+	/* Each event takes the counter of the previous one, which has another choice. */
 	for (i = 0; i < 4; i++) {
 		attr = sim_attr("pmusim", SIM_MASK(mask[i]));
 		attr.pinned = 1;
@@ -596,11 +594,11 @@ TEST_F(sched, events_move_to_make_room)
 struct attempts {
 	unsigned int	all;
 	unsigned int	good;
-	/* Of those that had to fail. */
+	/* Number of groups that had to fail. */
 	unsigned int	wrong;
 };
 
-/* How it went to put an event on the PMU, of which each @nth attempt has to fail. */
+/* Count the attempts to put an event on the PMU, every @nth of which has to fail. */
 static struct attempts count_attempts(__u64 id, unsigned int nth)
 {
 	FILE *log = fopen(SIM_DIR "/log", "r");
@@ -631,7 +629,7 @@ TEST_F(sched, each_so_many_th_attempt_fails_and_no_other)
 		self->fd[0] = sim_open(&attr, -1, 0, -1);
 		ASSERT_LE(0, self->fd[0]);
 		ASSERT_EQ(0, log_on());
-		/* One that has failed may be tried again before it is disabled. */
+		/* The core may try an event again before it is disabled. */
 		for (i = 0; i < 10; i++) {
 			ASSERT_EQ(0, sim_enable(self->fd[0]));
 			ASSERT_EQ(0, sim_disable(self->fd[0]));
@@ -640,7 +638,7 @@ TEST_F(sched, each_so_many_th_attempt_fails_and_no_other)
 		sum = count_attempts(sim_id(self->fd[0]), nth);
 		EXPECT_LE(10, sum.all);
 		EXPECT_EQ(0, sum.wrong);
-		/* Nobody else wants the counters. */
+		/* No other event needs the counters. */
 		EXPECT_EQ(sum.all - sum.all / nth, sum.good);
 		close(self->fd[0]);
 	}
@@ -677,7 +675,7 @@ TEST_F(sched, an_event_that_fails_now_and_then_gets_its_turns)
 	EXPECT_GT(value.enabled, value.running);
 }
 
-/* The order in which the core may call the methods of one event. */
+/* Check the order in which the core calls the methods of each event. */
 static const char *check_order(FILE *log, const __u64 *ids, unsigned int nr,
 			       unsigned int *calls)
 {
@@ -706,7 +704,7 @@ static const char *check_order(FILE *log, const __u64 *ids, unsigned int nr,
 				return "stopped and not started";
 			started[i] = false;
 		} else if (!strcmp(line.op, "del")) {
-			/* Its own stop comes after it, whether or not there was one. */
+			/* The stop of the event itself must follow. */
 			if (!log_next(log, &line) || strcmp(line.op, "stop") ||
 			    line.id != ids[i])
 				return "deleted and not stopped";
@@ -721,7 +719,7 @@ static const char *check_order(FILE *log, const __u64 *ids, unsigned int nr,
 	return NULL;
 }
 
-/* What there is to find in logs, most of which no kernel should write. */
+/* Findings in logs, most of which no kernel should cause. */
 static const struct {
 	const char	*calls;
 	const char	*wrong;
@@ -784,7 +782,7 @@ TEST_F(sched, start_and_stop_come_between_add_and_del)
 	ASSERT_EQ(0, run_on(0));
 	attr.disabled = 1;
 	for (i = 0; i < 6; i++) {
-		/* Of the task and of the CPU, two of each that sample. */
+		/* Two sampling events of the task and two of the CPU. */
 		attr.sample_period = i % 3 ? 0 : 10;
 		self->fd[i] = sim_open(&attr, i % 2 ? 0 : -1, i % 2 ? -1 : 0, -1);
 		ASSERT_LE(0, self->fd[i]);
@@ -799,7 +797,7 @@ TEST_F(sched, start_and_stop_come_between_add_and_del)
 		sleep_ms(8);
 		for (i = 0; i < 6; i++)
 			sim_count(self->fd[i]);
-		/* Those that are on are stopped for it, and started again. */
+		/* Running events are stopped for the change, and started again. */
 		for (i = 0; i < 6; i += 3)
 			ASSERT_EQ(0, ioctl(self->fd[i], PERF_EVENT_IOC_PERIOD, &period));
 		for (i = 0; i < 6; i++)
@@ -807,8 +805,8 @@ TEST_F(sched, start_and_stop_come_between_add_and_del)
 		log = log_open();
 		ASSERT_NE(NULL, log);
 		/*
-		 * They take turns all the while, and a guest that stood still
-		 * for half a second has more calls to log than there is room for.
+		 * The events take turns all the time, and a guest that stalled for half
+		 * a second has more calls than the log has room for.
 		 */
 		if (!log_is_whole(log)) {
 			ASSERT_GT(20, again++);

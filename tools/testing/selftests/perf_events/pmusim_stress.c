@@ -2,9 +2,9 @@
 /*
  * pmusim selftests - everything at the same time
  *
- * What goes wrong here shows in the kernel's log, above all with KASAN and lockdep.
- * What can be checked is that streams stay intact and that the PMU counts as
- * before when it is over. PMUSIM_STRESS_SECONDS makes it longer.
+ * Defects show in the kernel's log, above all with KASAN and lockdep. The test
+ * checks that streams stay intact and that the PMU counts as before in the end.
+ * PMUSIM_STRESS_SECONDS makes it longer.
  */
 #define _GNU_SOURCE
 
@@ -59,7 +59,7 @@ static unsigned int next_random(unsigned int *state)
 	return *state >> 16;
 }
 
-/* What pauses, resumes, samples and writes to the area, in one context each. */
+/* Sources of pauses, resumes, samples and writes to the area, in one context each. */
 static int open_counter(struct storm *storm, unsigned int i, int context)
 {
 	struct perf_event_attr attr;
@@ -161,7 +161,7 @@ TEST_F_TIMEOUT(stress, nothing_breaks, 600)
 	unsigned int i, cpu;
 	__u64 end;
 
-	/* Whatever contexts there are. */
+	/* Use all contexts that the machine has. */
 	fd = sim_open(&probe, -1, 0, -1);
 	if (fd < 0) {
 		probe.config = SIM_OFLOW(SIM_NMI_LIKE);

@@ -2,9 +2,9 @@
 /*
  * perf selftests - kprobe and uprobe events that are inherited
  *
- * Such an event names its function or file by a pointer, which is good for the
- * system call that opens it. A fork later on, in a program that knows nothing of
- * it, has to do without.
+ * Such an event names its function or file by a pointer, which is valid during
+ * the system call that opens it. A later fork, in a program that knows nothing
+ * of the event, must not use it.
  */
 #define _GNU_SOURCE
 
@@ -40,7 +40,7 @@ FIXTURE_VARIANT_ADD(probe_inherit, kretprobe) {
 	.at_return = true,
 };
 
-/* Called through a pointer that is loaded each time, so that there is a call. */
+/* Call it by a pointer that is loaded each time, so that it is not inlined. */
 static void probed(void)
 {
 	asm volatile("nop\n\tnop" : : : "memory");
@@ -50,7 +50,7 @@ static void (*call_probed)(void) = probed;
 
 static int null = -1;
 
-/* The function of this program, and the kernel's vfs_write(). */
+/* Call the function of this program, and the kernel's vfs_write(). */
 static void be_probed(unsigned int times)
 {
 	while (times--) {
@@ -60,7 +60,7 @@ static void be_probed(unsigned int times)
 	}
 }
 
-/* The page with the name is gone when this returns. */
+/* Open a probe and unmap the page with its name. */
 static int open_probe(const char *pmu, bool at_return)
 {
 	bool user = !strcmp(pmu, "uprobe");
@@ -158,8 +158,8 @@ TEST_F(probe_inherit, grandchildren_are_counted)
 }
 
 /*
- * Two children of equal events may exchange them when one of them follows the
- * other on a CPU. A probe must not go with the one that leaves.
+ * Two children with equal events may exchange them when one of them follows the other
+ * on a CPU. The exit of one child must not remove the probe of the other.
  */
 TEST_F(probe_inherit, child_is_counted_after_another_one_has_gone)
 {
@@ -168,7 +168,7 @@ TEST_F(probe_inherit, child_is_counted_after_another_one_has_gone)
 	cpu_set_t cpus;
 	int i, round;
 
-	/* One CPU for all of them. */
+	/* Run all tasks on one CPU. */
 	CPU_ZERO(&cpus);
 	CPU_SET(sched_getcpu(), &cpus);
 	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpus), &cpus));
@@ -183,7 +183,7 @@ TEST_F(probe_inherit, child_is_counted_after_another_one_has_gone)
 		if (!child) {
 			for (i = 0; i < NR_YIELDS; i++)
 				sched_yield();
-			/* The other one is gone for certain. */
+			/* Wait until the other child is gone. */
 			usleep(10000);
 			be_probed(5);
 			_exit(0);
@@ -194,7 +194,7 @@ TEST_F(probe_inherit, child_is_counted_after_another_one_has_gone)
 	}
 }
 
-/* Whoever traces a task is privileged; the task need not be. */
+/* The tracer of a task is privileged; the task need not be. */
 TEST_F(probe_inherit, task_without_privileges_can_fork)
 {
 	pid_t child, grandchild;
@@ -215,7 +215,7 @@ TEST_F(probe_inherit, task_without_privileges_can_fork)
 	EXPECT_EQ(5, count(self->fd));
 }
 
-/* The probe goes with the event that was opened, and its children with it. */
+/* The probe ends with the opened event, and so do its children. */
 TEST_F(probe_inherit, event_can_be_closed_while_a_child_runs)
 {
 	int go[2], i;

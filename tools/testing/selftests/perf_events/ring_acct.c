@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf ring buffer selftests - which process and user pay for the memory, and until when
+ * perf ring buffer selftests - the processes and users to which memory is charged
  *
  * A user has an allowance, perf_event_mlock_kb for each CPU. The excess is charged to the
  * process that maps first, under RLIMIT_MEMLOCK, and moves to the user if that process
- * unmaps while others keep the buffer. Each test has a user of its own, since what a
- * kernel loses is lost until reboot.
+ * unmaps while others keep the buffer. Each test has a user of its own, because a charge
+ * that a kernel leaks stays until reboot.
  */
 #define _GNU_SOURCE
 
@@ -42,7 +42,7 @@ FIXTURE_SETUP(ring_acct)
 	self->uid = FIRST_UID + getpid();
 }
 
-/* In the parent, which is still root. */
+/* Run this in the parent, which is still root. */
 FIXTURE_TEARDOWN_PARENT(ring_acct)
 {
 	write_number(MLOCK_KB, self->mlock_kb);
@@ -56,7 +56,7 @@ static int open_fault_event(void)
 	return event_open(&attr);
 }
 
-/* Whether an event of its own could be mapped with @nr pages of data. */
+/* Tell whether the caller could map an event with @nr pages of data. */
 static int try_map(size_t nr)
 {
 	int fd = open_fault_event(), ret;
@@ -71,7 +71,7 @@ static int try_map(size_t nr)
 	return ret;
 }
 
-/* What is pinned while there is such a mapping, in kB. */
+/* Pinned memory in kB while such a mapping exists. */
 static long pin_of(size_t nr)
 {
 	int fd = open_fault_event(), ret;
@@ -93,15 +93,15 @@ static long pages_kb(size_t nr)
 	return nr * page_size() / 1024;
 }
 
-/* What @nr pages of data and the user page take beyond the allowance. */
+/* Excess of @nr pages of data and the user page beyond the allowance. */
 static long excess_kb(size_t nr, size_t allowance)
 {
 	return pages_kb(nr + 1 - allowance);
 }
 
 /*
- * A child in lockstep with the test: it runs a function, says so, and waits to be
- * told to go on.
+ * A child in lockstep with the test: it runs a function, reports that, and waits for a
+ * command to continue.
  */
 struct helper {
 	pid_t	pid;
@@ -117,7 +117,7 @@ static void helper_wait(struct helper *helper)
 		_exit(2);
 }
 
-/* True in the child. */
+/* Returns true in the child. */
 static bool helper_start(struct helper *helper)
 {
 	if (pipe(helper->to) || pipe(helper->from))
@@ -145,7 +145,7 @@ static int helper_go_on(struct helper *helper)
 	return write(helper->to[1], "x", 1) == 1 ? 0 : -1;
 }
 
-/* The exit status of the child, which goes to its end. */
+/* Let the child run to its end and return its exit status. */
 static int helper_end(struct helper *helper)
 {
 	int status = -1;
@@ -167,7 +167,7 @@ TEST_F(ring_acct, allowance_is_exact)
 	long page_kb = page_size() / 1024;
 	struct ring ring;
 
-	/* Nine pages for each CPU, in buffers of nine pages. */
+	/* Allow nine pages for each CPU, for buffers of nine pages. */
 	ASSERT_EQ(0, write_number(MLOCK_KB, 9 * page_kb));
 	ASSERT_EQ(0, become_user(self->uid, 0));
 	for (i = 0; i < cpus; i++)
@@ -201,7 +201,7 @@ TEST_F(ring_acct, excess_is_pinned_while_it_is_mapped)
 	ASSERT_EQ(0, vm_pin_kb());
 	ASSERT_EQ(0, ring_map(&ring, fd, self->big));
 	EXPECT_EQ(excess_kb(self->big, self->allowance), vm_pin_kb());
-	/* The descriptor has no part in it. */
+	/* Closing the descriptor has no effect on the charge. */
 	ASSERT_EQ(0, close(fd));
 	EXPECT_EQ(excess_kb(self->big, self->allowance), vm_pin_kb());
 	ASSERT_EQ(0, ring_unmap(&ring));
@@ -213,12 +213,12 @@ TEST_F(ring_acct, allowance_that_shrinks_charges_the_process)
 	struct ring first, second;
 	struct helper helper;
 
-	/* Root in the child changes the limit, for which the parent is no good. */
+	/* The child is root and changes the limit, because the parent is not permitted to. */
 	if (helper_start(&helper)) {
 		helper_wait(&helper);
 		_exit(write_number(MLOCK_KB, page_size() / 1024) ? 1 : 0);
 	}
-	/* Enough to begin with, whatever a page is. */
+	/* Begin with enough for any page size. */
 	ASSERT_EQ(0, write_number(MLOCK_KB, pages_kb(64)));
 	ASSERT_EQ(0, become_user(self->uid, pages_bytes(64)));
 	ASSERT_EQ(0, ring_map(&first, open_fault_event(), 32));
@@ -226,7 +226,7 @@ TEST_F(ring_acct, allowance_that_shrinks_charges_the_process)
 	ASSERT_EQ(0, helper_reached(&helper));
 	ASSERT_EQ(0, helper_go_on(&helper));
 	ASSERT_EQ(0, helper_end(&helper));
-	/* What is charged stays, and nothing more fits. */
+	/* The charge stays, and no further page fits. */
 	ASSERT_EQ(0, ring_map(&second, open_fault_event(), 8));
 	EXPECT_EQ(pages_kb(9), vm_pin_kb());
 	ASSERT_EQ(0, ring_unmap(&second));
@@ -238,7 +238,7 @@ TEST_F(ring_acct, allowance_that_shrinks_charges_the_process)
 TEST_F(ring_acct, root_is_above_the_limits)
 {
 	ASSERT_EQ(0, set_memlock(0));
-	/* And is counted. The rest of the system may use root's allowance. */
+	/* The memory is counted. The rest of the system may use root's allowance. */
 	EXPECT_LE(excess_kb(self->big, self->allowance), pin_of(self->big));
 	EXPECT_EQ(0, vm_pin_kb());
 }
@@ -251,7 +251,7 @@ TEST_F(ring_acct, not_paranoid_means_no_limit)
 	EXPECT_EQ(0, vm_pin_kb());
 }
 
-/* Like become_user(), and keeps of root's capabilities those of @mask. */
+/* Like become_user(), but keep root's capabilities in @mask. */
 static int become_user_with(uid_t uid, __u64 mask)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -300,7 +300,7 @@ TEST_F(ring_acct, allowance_returns_after_each_mapping)
 		ASSERT_EQ(0, ring_unmap(&first));
 		close(fd);
 	}
-	/* Later kernels have charged the second one and not given it back. */
+	/* Later kernels charge the second mapping and do not uncharge it. */
 	for (i = 0; i < 200; i++) {
 		fd = open_fault_event();
 		ASSERT_EQ(0, ring_map(&first, fd, 8)) {
@@ -312,7 +312,7 @@ TEST_F(ring_acct, allowance_returns_after_each_mapping)
 		close(fd);
 	}
 	EXPECT_EQ(0, vm_pin_kb());
-	/* All of it is there, to the page, and not one more. */
+	/* The whole allowance is available again, to the page. */
 	for (i = 0; i < pages; i++) {
 		fd = open_fault_event();
 		ASSERT_EQ(0, ring_map(&first, fd, 0)) {
@@ -358,7 +358,7 @@ TEST_F(ring_acct, moved_mapping_is_the_same_mapping)
 	EXPECT_EQ(0, vm_pin_kb());
 }
 
-/* A payer that has left and comes back is a process like any other. */
+/* A process that was charged, left and comes back is not charged again. */
 TEST_F(ring_acct, payer_that_maps_again_is_not_charged_again)
 {
 	size_t excess = self->big + 1 - self->allowance;
@@ -389,7 +389,7 @@ TEST_F(ring_acct, payer_that_maps_again_is_not_charged_again)
 	EXPECT_EQ(0, try_map(self->big));
 }
 
-/* madvise() may take away what keeps a mapping from a child. The child does not pay. */
+/* madvise() can make a child inherit the mapping. The child is not charged. */
 TEST_F(ring_acct, copy_that_a_child_gets_costs_nothing)
 {
 	size_t size = (self->big + 1) * page_size();
@@ -414,7 +414,7 @@ TEST_F(ring_acct, copy_that_a_child_gets_costs_nothing)
 	EXPECT_EQ(excess_kb(self->big, self->allowance), vm_pin_kb());
 	ASSERT_EQ(0, ring_unmap(&ring));
 	EXPECT_EQ(0, vm_pin_kb());
-	/* The child has the memory, so the user still pays for all of it. */
+	/* The child has the memory, so it is still charged to the user. */
 	EXPECT_EQ(-EPERM, try_map(0));
 	ASSERT_EQ(0, helper_go_on(&helper));
 	EXPECT_EQ(0, helper_end(&helper));
@@ -429,7 +429,7 @@ FIXTURE(ring_shared)
 	uid_t uid;
 };
 
-/* How the child gets rid of its mapping. */
+/* Way in which the child drops its mapping. */
 enum child_end {
 	UNMAPS,
 	EXITS,
@@ -528,7 +528,7 @@ static void child_of_shared(struct helper *helper, int fd, size_t big, long want
 	if (ring_map(&ring, fd, big) || vm_pin_kb() != want)
 		_exit(3);
 	helper_wait(helper);
-	/* Whatever the parent has done meanwhile. */
+	/* This holds whatever the parent has done meanwhile. */
 	if (vm_pin_kb() != want)
 		_exit(4);
 	if (end == EXECS) {
@@ -540,7 +540,7 @@ static void child_of_shared(struct helper *helper, int fd, size_t big, long want
 	_exit(0);
 }
 
-/* The process that maps first pays, then its user, until both have let go. */
+/* The process that maps first is charged, then its user, until both have unmapped. */
 TEST_F(ring_shared, first_process_pays_until_the_buffer_is_gone)
 {
 	long of_child = variant->child_is_first ? self->excess_kb : 0;
@@ -556,7 +556,7 @@ TEST_F(ring_shared, first_process_pays_until_the_buffer_is_gone)
 	if (helper_start(&helper))
 		child_of_shared(&helper, fd, self->big, of_child, variant->end);
 	ASSERT_EQ(0, helper_reached(&helper));
-	/* From here on room for the excess of one buffer. */
+	/* From now on there is room for the excess of one buffer. */
 	ASSERT_EQ(0, set_memlock(pages_bytes(self->big + 1 - self->allowance)));
 	if (variant->child_is_first) {
 		EXPECT_EQ(0, vm_pin_kb());
@@ -567,7 +567,7 @@ TEST_F(ring_shared, first_process_pays_until_the_buffer_is_gone)
 	if (variant->child_goes_last) {
 		ASSERT_EQ(0, ring_unmap(&ring));
 		EXPECT_EQ(0, vm_pin_kb());
-		/* The child's mapping has the allowance, its payer all of the limit. */
+		/* The child's mapping uses the allowance, and its charge the whole limit. */
 		EXPECT_EQ(-EPERM, try_map(self->big));
 		EXPECT_EQ(variant->child_is_first ? 0 : -EPERM, try_map(0));
 	}
@@ -575,12 +575,12 @@ TEST_F(ring_shared, first_process_pays_until_the_buffer_is_gone)
 	EXPECT_EQ(0, helper_end(&helper));
 	if (!variant->child_goes_last) {
 		EXPECT_EQ(of_parent, vm_pin_kb());
-		/* The parent's mapping has the allowance, its payer all of the limit. */
+		/* The parent's mapping uses the allowance, and its charge the whole limit. */
 		EXPECT_EQ(-EPERM, try_map(0));
 		ASSERT_EQ(0, ring_unmap(&ring));
 	}
 	EXPECT_EQ(0, vm_pin_kb());
-	/* All of the allowance is there again, and all of the limit. */
+	/* The whole allowance and the whole limit are available again. */
 	EXPECT_EQ(0, try_map(self->big));
 }
 
@@ -607,9 +607,9 @@ TEST_F(ring_acct, second_process_needs_no_limit)
 #define NR_PASSED	40
 
 /*
- * A profiler with privileges opens events and maps their buffers, and passes the
- * descriptors to the program that it observes, which has next to no limit
- * (async-profiler's --fdtransfer). The profiler may end first.
+ * A privileged profiler opens events, maps their buffers, and passes the descriptors to
+ * the program that it observes, whose limit is small (async-profiler's --fdtransfer).
+ * The profiler may end first.
  */
 static void map_passed(struct __test_metadata *_metadata, FIXTURE_DATA(ring_acct) * self,
 		       uid_t profilers_uid)
@@ -619,7 +619,7 @@ static void map_passed(struct __test_metadata *_metadata, FIXTURE_DATA(ring_acct
 	struct ring rings[NR_PASSED];
 	int fds[NR_PASSED], i;
 
-	/* Not enough for all of them. */
+	/* The allowance does not suffice for all buffers. */
 	ASSERT_EQ(0, write_number(MLOCK_KB, pages_kb(16)));
 	for (i = 0; i < NR_PASSED; i++) {
 		fds[i] = open_fault_event();
@@ -648,7 +648,7 @@ static void map_passed(struct __test_metadata *_metadata, FIXTURE_DATA(ring_acct
 		helper_wait(&program);
 		if (vm_pin_kb())
 			_exit(3);
-		/* What the profiler has left behind leaves the limit alone. */
+		/* Buffers that the profiler left behind do not count against the limit. */
 		if (try_map(0) || try_map(256) != -EPERM)
 			_exit(4);
 		_exit(0);
@@ -668,14 +668,14 @@ TEST_F(ring_acct, buffers_of_a_privileged_helper_are_mapped_without_a_limit)
 	map_passed(_metadata, self, 0);
 }
 
-/* In a container without a user namespace, both may be root for the kernel. */
+/* In a container without a user namespace, both processes may be root for the kernel. */
 TEST_F(ring_acct, privileged_helper_of_the_same_user_leaves_the_limit_alone)
 {
 	signal(SIGPIPE, SIG_IGN);
 	map_passed(_metadata, self, self->uid);
 }
 
-/* One user's buffer, which another user maps and keeps. */
+/* Another user maps and keeps the buffer of a user. */
 TEST_F(ring_acct, second_user_pays_nothing)
 {
 	size_t excess = self->big + 1 - self->allowance;
@@ -699,7 +699,7 @@ TEST_F(ring_acct, second_user_pays_nothing)
 		if (become_user(second_uid, 0) || ring_map(&ring, fd, self->big) || vm_pin_kb())
 			_exit(1);
 		helper_wait(&second);
-		/* The allowance of this user is untouched. */
+		/* The allowance of this user is not used. */
 		if (try_map(self->big / 4) || try_map(self->big) != -EPERM)
 			_exit(2);
 		_exit(vm_pin_kb() ? 3 : 0);
@@ -707,7 +707,7 @@ TEST_F(ring_acct, second_user_pays_nothing)
 	ASSERT_EQ(0, helper_reached(&second));
 	ASSERT_EQ(0, helper_go_on(&first));
 	EXPECT_EQ(0, helper_end(&first));
-	/* The first user pays until the second one lets go. */
+	/* The first user is charged until the second one unmaps. */
 	for (i = 0; i < 2; i++) {
 		if (helper_start(&first)) {
 			if (become_user(self->uid, pages_bytes(excess)))
@@ -723,8 +723,8 @@ TEST_F(ring_acct, second_user_pays_nothing)
 }
 
 /*
- * The helper maps first and is charged, the caller unmaps last and is credited:
- * a few rounds, and the caller may lock what it likes.
+ * The helper maps first and is charged, and the caller unmaps last and is credited:
+ * after a few rounds, the caller could lock any amount.
  */
 TEST_F(ring_acct, limit_holds_after_hand_overs)
 {
@@ -753,14 +753,14 @@ TEST_F(ring_acct, limit_holds_after_hand_overs)
 	EXPECT_EQ(-EPERM, try_map(4 * self->big));
 }
 
-/* A helper for each buffer, which is charged for it, passes it on, and goes away. */
+/* A helper for each buffer is charged for it, passes it on, and exits. */
 TEST_F(ring_acct, limit_holds_for_buffers_of_helpers_that_are_gone)
 {
 	struct ring rings[4];
 	int fd, i, nr = 0, ret = 0;
 	struct helper helper;
 
-	/* Enough for the first one. */
+	/* The limit suffices for the first buffer. */
 	ASSERT_EQ(0, become_user(self->uid, pages_bytes(self->big)));
 	for (i = 0; i < 4 && !ret; i++) {
 		fd = open_fault_event();
@@ -796,13 +796,13 @@ static int map_and_unmap(int fd, size_t nr, unsigned int rounds)
 	return 0;
 }
 
-/* Each of them becomes the payer again and again, and hands over in the middle of it. */
+/* Each process is charged again and again, and the charge moves in the middle of it. */
 TEST_F_TIMEOUT(ring_acct, processes_that_race_leave_nothing_charged, 300)
 {
 	int fd, status, i;
 	pid_t pids[4];
 
-	/* Buffers on their way out are charged, too. */
+	/* Buffers that are being freed are charged, too. */
 	ASSERT_EQ(0, become_user(self->uid, pages_bytes(6 * self->big)));
 	fd = open_fault_event();
 	for (i = 0; i < 4; i++) {
@@ -829,7 +829,7 @@ TEST_F(ring_acct, exec_ends_what_was_charged)
 	if (helper_start(&helper)) {
 		if (ring_map(&ring, open_fault_event(), self->big))
 			_exit(1);
-		/* Its own mm is gone with the exec; the allowance must be, too. */
+		/* The mm is gone with the exec, and the allowance must be free again. */
 		execl("/proc/self/exe", "ring_acct", "--exec-probe", NULL);
 		_exit(2);
 	}
@@ -837,7 +837,7 @@ TEST_F(ring_acct, exec_ends_what_was_charged)
 	EXPECT_EQ(0, try_map(self->big));
 }
 
-/* What a child has become that mapped a buffer: as much can be had again. */
+/* Program of a child that mapped a buffer: the same amount can be mapped again. */
 static int exec_probe(void)
 {
 	size_t allowance, big;

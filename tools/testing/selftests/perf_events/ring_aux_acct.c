@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * perf ring buffer selftests - which process pays for an AUX area, how large and where it
- * may be
- */
+/* perf ring buffer selftests - charge, size and position of an AUX area */
 #define _GNU_SOURCE
 
 #include <sys/sysinfo.h>
@@ -64,7 +61,7 @@ TEST_F(ring_aux_acct, area_is_charged_as_data_is)
 	EXPECT_EQ(0, vm_pin_kb());
 }
 
-/* Else the data pages could be had for nothing. */
+/* Otherwise the data pages would not be charged. */
 TEST_F(ring_aux_acct, area_keeps_the_charge_of_the_data)
 {
 	ASSERT_EQ(0, become_user(AUX_UID + getpid(), (self->data_kb + self->aux_kb) * 1024));
@@ -76,14 +73,14 @@ TEST_F(ring_aux_acct, area_keeps_the_charge_of_the_data)
 	EXPECT_EQ(0, vm_pin_kb());
 }
 
-/* Only the area, read-only, of @nr pages */
+/* Map the area alone, read-only, of @nr pages. */
 static void *map_area(int fd, size_t nr)
 {
 	return mmap(NULL, nr * page_size(), PROT_READ, MAP_SHARED, fd,
 		    (1 + DATA_PAGES) * page_size());
 }
 
-/* A child in lockstep, which maps the area only. It pays for nothing. */
+/* A child in lockstep maps the area only, and is not charged. */
 static void child_of_area(int fd, int ready, int go)
 {
 	void *area;
@@ -126,7 +123,7 @@ TEST_F(ring_aux_acct, second_process_pays_for_neither)
 	ASSERT_EQ(1, read(ready[0], &c, 1));
 	EXPECT_EQ(self->data_kb + self->aux_kb, vm_pin_kb());
 
-	/* The area is in use by the child, so the user goes on paying for both. */
+	/* The child uses the area, so both stay charged to the user. */
 	ASSERT_EQ(0, aux_unmap(&self->area));
 	EXPECT_EQ(self->data_kb, vm_pin_kb());
 	ASSERT_EQ(0, ring_unmap(&self->ring));
@@ -141,7 +138,7 @@ TEST_F(ring_aux_acct, second_process_pays_for_neither)
 	EXPECT_EQ(self->data_kb + self->aux_kb, vm_pin_kb());
 }
 
-/* A helper for each area, which is charged for it, passes it on, and exits. */
+/* A helper for each area is charged for it, passes it on, and exits. */
 TEST_F(ring_aux_acct, limit_holds_for_areas_of_helpers_that_are_gone)
 {
 	int fds[4], status, nr = 0, ready[2], go[2];
@@ -153,7 +150,7 @@ TEST_F(ring_aux_acct, limit_holds_for_areas_of_helpers_that_are_gone)
 		fds[i] = event_open_on(&self->attr, -1, 0);
 		ASSERT_LE(0, fds[i]);
 	}
-	/* Enough for two. */
+	/* The limit suffices for two areas. */
 	ASSERT_EQ(0, become_user(AUX_UID + getpid(), 2 * (self->data_kb + self->aux_kb) * 1024));
 	for (i = 0; i < ARRAY_SIZE(fds); i++) {
 		ASSERT_EQ(0, pipe(ready));
@@ -183,7 +180,7 @@ TEST_F(ring_aux_acct, limit_holds_for_areas_of_helpers_that_are_gone)
 	EXPECT_EQ(0, vm_pin_kb());
 }
 
-/* The area of one user in the buffer of another one. */
+/* Map the area of one user in the buffer of another one. */
 TEST_F(ring_aux_acct, each_user_gets_his_own_back)
 {
 	uid_t first = AUX_UID + getpid(), second = first + 100000;
@@ -191,13 +188,16 @@ TEST_F(ring_aux_acct, each_user_gets_his_own_back)
 	int status, i;
 	pid_t pid;
 
-	/* An allowance of the area's size for each CPU. */
+	/* Set an allowance of the area's size for each CPU. */
 	ASSERT_EQ(0, write_number(MLOCK_KB, self->aux_kb));
 	for (i = 0; i < 20; i++) {
 		pid = fork();
 		ASSERT_LE(0, pid);
 		if (!pid) {
-			/* Root opens, the first user maps the data, the second one the area. */
+			/*
+			 * Root opens the event, the first user maps the data, the
+			 * second one the area.
+			 */
 			if (setresuid(first, first, 0) || set_memlock(0) ||
 			    ring_map(&self->ring, self->fd, DATA_PAGES))
 				_exit(1);
@@ -214,14 +214,14 @@ TEST_F(ring_aux_acct, each_user_gets_his_own_back)
 			TH_LOG("round %d", i);
 		}
 	}
-	/* The first one has not been given what the second one has paid. */
+	/* The charge of the second user was not credited to the first one. */
 	while (too_many < AUX_PAGES * (size_t)sysconf(_SC_NPROCESSORS_ONLN))
 		too_many *= 2;
 	ASSERT_EQ(0, become_user(first, 0));
 	EXPECT_EQ(-EPERM, ring_map(&self->ring, self->fd, too_many));
 }
 
-/* Further than 32 bits can tell. */
+/* The offset needs more than 32 bits. */
 TEST_F(ring_aux_acct, hole_of_a_tebibyte_costs_nothing)
 {
 	size_t far = 1UL << 40, size = AUX_PAGES * page_size();
@@ -273,7 +273,7 @@ static long switches(void)
 	return usage.ru_nivcsw;
 }
 
-/* Somebody who wants this CPU again and again, and comes first. */
+/* A rival task that needs this CPU again and again, with precedence. */
 static pid_t start_rival(void)
 {
 	struct sched_param param = { .sched_priority = 1 };
@@ -296,9 +296,9 @@ static pid_t start_rival(void)
 }
 
 /*
- * A call that never lets go of the CPU is switched from on its way in, on its way out
- * and where a lock that it gives back lets others run. On a busy machine that may be
- * more often, and the rival may oversleep: three calls of five decide.
+ * A call that never yields the CPU is preempted only at its entry, at its exit and
+ * where it releases a lock. On a busy machine that may happen more often, and the rival
+ * may oversleep, so three calls of five decide.
  */
 #define A_FEW_SWITCHES	10
 
@@ -322,7 +322,7 @@ static bool has_majority(const struct votes *votes)
 	return votes->many >= 3 || votes->few >= 3;
 }
 
-/* Pages of up to 512 MB, but no more than a third of what is free */
+/* Number of pages: up to 512 MB, but at most a third of the free memory */
 static size_t many_pages(void)
 {
 	size_t pages = 1, bytes = get_avphys_pages() * page_size() / 3;
@@ -332,7 +332,7 @@ static size_t many_pages(void)
 	return pages * page_size() < 64UL << 20 ? 0 : pages;
 }
 
-/* Each call takes many times as long as the rival sleeps. */
+/* Each call takes much longer than the rival sleeps. */
 TEST_F_TIMEOUT(ring_aux_acct, others_run_while_it_is_allocated_and_freed, 300)
 {
 	struct votes area = { }, freed = { }, data = { };
@@ -376,7 +376,7 @@ TEST_F_TIMEOUT(ring_aux_acct, others_run_while_it_is_allocated_and_freed, 300)
 	EXPECT_LT(data.few, data.many);
 }
 
-/* Somebody who maps that much, and is gone when he has it */
+/* A process that maps the given amount and exits. */
 static pid_t start_mapping(int fd, size_t pages)
 {
 	struct aux_area area;
@@ -393,9 +393,9 @@ static pid_t start_mapping(int fd, size_t pages)
 }
 
 /*
- * Others have only to see it in time, which on a busy machine they may not: three
- * processes of five decide. What the one before has had may come back late, so the
- * most that was free since the start is what this one began with.
+ * The sampling of free memory may miss it on a busy machine, so three processes of five
+ * decide. Memory of the previous process may be freed late, so take the maximum that
+ * was free since the start.
  */
 TEST_F_TIMEOUT(ring_aux_acct, process_that_is_killed_takes_no_more, 300)
 {
@@ -434,7 +434,7 @@ TEST_F_TIMEOUT(ring_aux_acct, process_that_is_killed_takes_no_more, 300)
 }
 
 /*
- * Beyond 2 GiB, where the table of pages does not come from kcalloc(). The stream
+ * Use more than 2 GiB, where kcalloc() cannot allocate the table of pages. The stream
  * goes around the area once, so all of it is written.
  */
 TEST_F_TIMEOUT(ring_aux_acct, area_of_four_gigabytes, 600)
@@ -453,7 +453,7 @@ TEST_F_TIMEOUT(ring_aux_acct, area_of_four_gigabytes, 600)
 	EXPECT_EQ(size - window, snap.head);
 	EXPECT_EQ(0, snap.wrapped);
 	EXPECT_TRUE(aux_holds(&self->area, 0, window));
-	/* Both sides of what an int can tell, and of what an unsigned int can. */
+	/* Check around the limits of an int and of an unsigned int. */
 	EXPECT_TRUE(aux_holds(&self->area, two - window, two + window));
 	EXPECT_TRUE(aux_holds(&self->area, size - 2 * window, size - window));
 	EXPECT_EQ(0, *(__u64 *)(self->area.data + size - window));

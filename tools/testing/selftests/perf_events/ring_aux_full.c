@@ -43,7 +43,7 @@ FIXTURE_TEARDOWN(ring_aux_full)
 	close(self->fd);
 }
 
-/* Writes until the area is full and the event stands still, and returns the head. */
+/* Write until the area is full and the event has stopped, and return the head. */
 static __u64 overrun(struct ring *ring, struct aux_area *area)
 {
 	__u64 before, head;
@@ -101,7 +101,7 @@ TEST_F(ring_aux_full, overrun_disables_the_event)
 	close(fd);
 }
 
-/* All that perf record does: make room, and enable. */
+/* Make room and enable the event, as perf record does. */
 TEST_F(ring_aux_full, overrun_heals_with_enable_alone)
 {
 	__u64 head, more;
@@ -136,8 +136,8 @@ struct fast_reader {
 };
 
 /*
- * Makes room as soon as anything is there, and enables, often before the disabling. A
- * stop that has added nothing to the trace is told by its record alone.
+ * Make room as soon as data arrives, and enable the event, often before it is disabled.
+ * Only the record shows a stop that has added nothing to the trace.
  */
 static void *read_fast(void *arg)
 {
@@ -159,7 +159,7 @@ static void *read_fast(void *arg)
 	return NULL;
 }
 
-/* The reader is told once that something is there. It must not wait for ever then. */
+/* The reader is woken once for new data. It must not wait for ever then. */
 TEST_F_TIMEOUT(ring_aux_full, enable_during_the_disabling_is_not_lost, 120)
 {
 	struct fast_reader reader = { .ring = &self->ring, .fd = self->fd };
@@ -182,7 +182,7 @@ TEST_F_TIMEOUT(ring_aux_full, enable_during_the_disabling_is_not_lost, 120)
 			moved = time(NULL);
 			still = 0;
 		} else if (still++) {
-			/* The reader may just not have had its turn. */
+			/* The reader may not have run yet. */
 			usleep(1000);
 		}
 		stuck = time(NULL) - moved;
@@ -194,7 +194,7 @@ TEST_F_TIMEOUT(ring_aux_full, enable_during_the_disabling_is_not_lost, 120)
 	}
 }
 
-/* Ticks until something arrives: an event that could not start is tried again. */
+/* Tick until data arrives: the core tries an event again that could not start. */
 static __u64 tick_until_it_runs(struct ring *ring, int fd)
 {
 	__u64 head = aux_head(ring);
@@ -226,7 +226,7 @@ TEST_F(ring_aux_full, enable_without_room_is_harmless)
 	EXPECT_EQ(64, tick_until_it_runs(&self->ring, self->fd));
 }
 
-/* Half of the area is written, and the event is off. The head, and a copy of the area. */
+/* Write half of the area and disable the event. Return the head and a copy of the area. */
 static __u64 write_half(struct ring *ring, struct aux_area *area, int fd, char **copy)
 {
 	event_enable(fd);
@@ -237,7 +237,7 @@ static __u64 write_half(struct ring *ring, struct aux_area *area, int fd, char *
 	return aux_head(ring);
 }
 
-/* Behind the head by the size or more, or ahead of it, there is nothing to be read. */
+/* A tail behind the head by the size or more, or ahead of it, leaves no room. */
 TEST_F(ring_aux_full, tail_out_of_range_leaves_no_room)
 {
 	const long size = AUX_PAGES * page_size(), tails[] = {
@@ -252,14 +252,14 @@ TEST_F(ring_aux_full, tail_out_of_range_leaves_no_room)
 	head = write_half(&self->ring, &self->area, self->fd, &copy);
 	ASSERT_EQ(size / 2, head);
 	for (i = 0; i < sizeof(tails) / sizeof(*tails); i++) {
-		/* In the middle of a run that had room for 56 bytes, */
+		/* Test in the middle of a run that had room for 56 bytes, */
 		aux_set_tail(&self->ring, head + 64 - size);
 		ASSERT_EQ(0, event_enable(self->fd));
 		aux_set_tail(&self->ring, head + tails[i]);
 		poll_now(self->fd);
 		ASSERT_EQ(0, aux_tick(64));
 		EXPECT_EQ(POLLIN, poll_now(self->fd));
-		/* and at its beginning. */
+		/* and at the beginning of a run. */
 		ASSERT_EQ(0, event_disable(self->fd));
 		ASSERT_EQ(0, event_enable(self->fd));
 		ASSERT_EQ(0, aux_tick(64));
@@ -270,7 +270,7 @@ TEST_F(ring_aux_full, tail_out_of_range_leaves_no_room)
 		EXPECT_EQ(0, memcmp(copy, self->area.data, size));
 		head = aux_head(&self->ring);
 
-		/* One that is right is as good as ever. */
+		/* A valid tail works as before. */
 		aux_set_tail(&self->ring, head);
 		ASSERT_EQ(0, event_enable(self->fd));
 		ASSERT_EQ(0, aux_tick(64));
@@ -283,7 +283,7 @@ TEST_F(ring_aux_full, tail_out_of_range_leaves_no_room)
 	free(copy);
 }
 
-/* In range it is taken at its word: from there to the head nothing is written to. */
+/* A tail in range is trusted: the area from there to the head is not written. */
 TEST_F(ring_aux_full, tail_in_range_protects_what_is_unread)
 {
 	char *copy;
@@ -303,7 +303,7 @@ TEST_F(ring_aux_full, tail_in_range_protects_what_is_unread)
 	free(copy);
 }
 
-/* Not disabled at the end of a run because the one before it could not start. */
+/* The event must not be disabled at the end of a run because an earlier one could not start. */
 TEST_F(ring_aux_full, event_that_could_not_start_runs_on_once_it_does)
 {
 	__u64 head, seen;
@@ -315,14 +315,14 @@ TEST_F(ring_aux_full, event_that_could_not_start_runs_on_once_it_does)
 	ASSERT_EQ(0, event_enable(self->fd));
 	aux_set_tail(&self->ring, head);
 
-	/* It starts by itself, when the CPU's events are scheduled again. */
+	/* The event starts when the CPU's events are scheduled again. */
 	for (i = 0; i < 5000 && aux_head(&self->ring) - head < self->area.size / 4; i++) {
 		aux_tick(self->area.size / 8);
 		usleep(1000);
 	}
 	ASSERT_LT(head, aux_head(&self->ring));
 
-	/* One more event on the CPU makes all of them leave and come back. */
+	/* One more event on the CPU makes the core schedule all of them out and in. */
 	for (i = 0; i < 20; i++) {
 		struct perf_event_attr attr = fault_attr();
 		int fd;

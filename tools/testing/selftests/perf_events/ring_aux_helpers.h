@@ -11,7 +11,7 @@
 #include "ring_helpers.h"
 
 #ifndef PERF_EVENT_IOC_AUX_SNAPSHOT
-/* Headers without it: build all the same, and fail on the kernel they describe. */
+/* With older headers the tests build, and fail on the kernel of these headers. */
 struct perf_event_aux_snapshot {
 	__u32	size;
 	__u32	flags;
@@ -28,7 +28,7 @@ struct perf_event_aux_snapshot {
 #define AUX_PATTERN	(0x5aa5ULL << 48)
 #define AUX_BIT_LOST	31
 
-/* config of pmusim_aux: the tick file alone makes it write, or a timer does. */
+/* config of pmusim_aux: data is written by the tick file, or by a timer. */
 #define AUX_MANUAL	0
 #define AUX_TIMER	1
 
@@ -63,7 +63,7 @@ static inline struct perf_event_attr aux_attr(const char *pmu)
 	};
 }
 
-/* By number and not by name, so that old headers do. */
+/* Use the number of the bit, so that older headers suffice. */
 static inline void aux_attr_set_lost(struct perf_event_attr *attr)
 {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -76,7 +76,7 @@ static inline void aux_attr_set_lost(struct perf_event_attr *attr)
 	memcpy((char *)attr + offset, &bit, sizeof(bit));
 }
 
-/* Lets the producer of @cpu write @bytes. 0 or the negative errno. */
+/* Let the producer of @cpu write @bytes. Returns 0 or the negative errno. */
 static inline int aux_tick_of(const char *pmu, int cpu, size_t bytes)
 {
 	char path[64], text[64];
@@ -97,7 +97,7 @@ static inline int aux_tick(size_t bytes)
 	return aux_tick_of("pmusim_aux", 0, bytes);
 }
 
-/* Maps what the user page is told. 0 or the negative errno. */
+/* Set up the user page and map the area. Returns 0 or the negative errno. */
 static inline int aux_map_at(struct aux_area *area, struct ring *ring, int fd, size_t offset,
 			     size_t size, int prot)
 {
@@ -114,7 +114,7 @@ static inline int aux_map_at(struct aux_area *area, struct ring *ring, int fd, s
 	return 0;
 }
 
-/* @nr pages right behind the data. */
+/* Map @nr pages right behind the data. */
 static inline int aux_map(struct aux_area *area, struct ring *ring, int fd, size_t nr, int prot)
 {
 	return aux_map_at(area, ring, fd, ring->size + page_size(), nr * page_size(), prot);
@@ -135,7 +135,7 @@ static inline void aux_set_tail(struct ring *ring, __u64 tail)
 	__atomic_store_n(&ring->page->aux_tail, tail, __ATOMIC_RELEASE);
 }
 
-/* Whether the area has the words of these positions. */
+/* Tell whether the area has the right words at these positions. */
 static inline bool aux_holds(const struct aux_area *area, __u64 from, __u64 to)
 {
 	for (; from < to; from += sizeof(__u64)) {
@@ -155,8 +155,8 @@ static inline void pin_to(int cpu)
 }
 
 /*
- * A child that has @bytes written on @cpu, and stays there, so that its event is on. No
- * other task gets in between, which would end the transaction.
+ * Fork a child that writes @bytes on @cpu and stays there, so that its event is active.
+ * No other task runs in between, which would end the transaction.
  */
 static inline pid_t aux_fork_on(int cpu, size_t bytes)
 {
@@ -183,7 +183,7 @@ static inline pid_t aux_fork_on(int cpu, size_t bytes)
 	return pid;
 }
 
-/* The next record of @type, others are dropped. False if there is none. */
+/* Get the next record of @type and drop others. Returns false if there is none. */
 static inline bool aux_next(struct ring *ring, __u32 want, void *record, size_t max)
 {
 	__u32 type;

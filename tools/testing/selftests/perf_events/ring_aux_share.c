@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf ring buffer selftests - an AUX area that several events have to do with
+ * perf ring buffer selftests - an AUX area of several events
  *
  * A software event has the buffer, and AUX area events are redirected into it. Their area
- * then stays when they leave, and the event that set it up may be gone.
+ * stays when they leave, and the event that set it up may be gone.
  */
 #define _GNU_SOURCE
 
@@ -48,7 +48,7 @@ static int redirect(int fd, int owner)
 	return event_ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, owner);
 }
 
-/* Either is refused beside the other, but neither beside an event without an area. */
+/* The two events cannot share a buffer, but each can share one with an event without an area. */
 TEST_F(ring_aux_share, area_is_of_the_pmu_that_set_it_up)
 {
 	struct perf_event_aux_snapshot snap = { .size = sizeof(snap) };
@@ -70,7 +70,7 @@ TEST_F(ring_aux_share, area_is_of_the_pmu_that_set_it_up)
 	EXPECT_EQ(0, aux_tick_of("pmusim_aux_nosg", 0, 640));
 	ASSERT_EQ(0, event_disable(other));
 	EXPECT_EQ(0, aux_head(&self->ring));
-	/* It has no part in the area, so there is nothing to tell either. */
+	/* The event has no area, so the snapshot fails as well. */
 	EXPECT_EQ(0, event_ioctl(fd, PERF_EVENT_IOC_AUX_SNAPSHOT, (unsigned long)&snap));
 	EXPECT_EQ(-EINVAL, event_ioctl(other, PERF_EVENT_IOC_AUX_SNAPSHOT, (unsigned long)&snap));
 
@@ -87,8 +87,9 @@ TEST_F(ring_aux_share, area_is_of_the_pmu_that_set_it_up)
 }
 
 /*
- * The event leaves the buffer, the area stays: it is mapped through the owner of the
- * buffer, too. The parent sits on another CPU, so that its own event is not on.
+ * The event leaves the buffer and the area stays, because it is mapped through the
+ * owner of the buffer as well. The parent is on another CPU, so that its own event is
+ * not active.
  */
 static void leave(struct __test_metadata *_metadata, FIXTURE_DATA(ring_aux_share) * self,
 		  bool unmap)
@@ -117,11 +118,11 @@ static void leave(struct __test_metadata *_metadata, FIXTURE_DATA(ring_aux_share
 	EXPECT_EQ(0, unmap ? aux_unmap(&self->area) : redirect(fd, -1));
 	EXPECT_EQ(640, aux_head(&self->ring));
 	EXPECT_TRUE(aux_holds(&second, 0, 640));
-	/* Where it was written the record of it is, too. */
+	/* Its record is in the same buffer as the data. */
 	EXPECT_TRUE(aux_next(&self->ring, PERF_RECORD_AUX, &record, sizeof(record)));
 	EXPECT_EQ(640, record.size);
 
-	/* So nothing holds the area when its last mapping goes, and it has no size. */
+	/* So nothing holds the area after its last mapping, and its size can change. */
 	if (!unmap)
 		EXPECT_EQ(0, aux_unmap(&self->area));
 	EXPECT_EQ(0, aux_unmap(&second));

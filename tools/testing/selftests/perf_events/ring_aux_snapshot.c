@@ -108,7 +108,7 @@ TEST_F(ring_snapshot, wrap_is_exact)
 	EXPECT_TRUE(aux_holds(&self->area, 24, size + 24));
 }
 
-/* A driver that knows a place in the area, and not how often it has gone round. */
+/* Use a driver that knows its offset in the area, but not the number of turns. */
 TEST_F(ring_snapshot, wrap_is_not_told_where_it_is_not_known)
 {
 	struct perf_event_attr attr = aux_attr("pmusim_aux_excl");
@@ -184,7 +184,7 @@ TEST_F(ring_snapshot, event_can_be_left_disabled)
 
 #define KEEPS_TRANSACTION	0x10
 
-/* A driver that ends its output when the event leaves the PMU, and not before. */
+/* Use a driver that ends its output only when the event leaves the PMU. */
 TEST_F(ring_snapshot, event_whose_output_does_not_end_is_refused)
 {
 	struct ring ring;
@@ -198,7 +198,7 @@ TEST_F(ring_snapshot, event_whose_output_does_not_end_is_refused)
 	ASSERT_EQ(0, event_enable(fd));
 	ASSERT_EQ(0, aux_tick(800));
 	EXPECT_EQ(-EOPNOTSUPP, snapshot(fd, &self->snap, 0));
-	/* It goes on. */
+	/* The event keeps running. */
 	ASSERT_EQ(0, aux_tick(64));
 	EXPECT_EQ(0, snapshot(fd, &self->snap, PERF_AUX_SNAPSHOT_DISABLE));
 	EXPECT_EQ(864, self->snap.head);
@@ -281,7 +281,7 @@ struct storm {
 	bool		bad;
 };
 
-/* Heads and times of one event only grow, whoever asks. */
+/* Heads and times of an event only grow, for any caller. */
 static void *take_many(void *arg)
 {
 	struct perf_event_aux_snapshot snap;

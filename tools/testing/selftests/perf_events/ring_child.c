@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf ring buffer selftests - what a buffer tells of children that end
+ * perf ring buffer selftests - records of children that end
  *
  * PERF_STRESS_SECONDS tells for how long children end beside a writer, 4 if it is
  * not set.
@@ -39,7 +39,7 @@ FIXTURE_TEARDOWN(ring_child)
 		close(self->fds[i]);
 }
 
-/* The next event of the group, which has a buffer if it is the first one. */
+/* Open the next event of the group; the first one gets a buffer. */
 static void add_event(struct __test_metadata *const _metadata,
 		      struct _test_data_ring_child *self)
 {
@@ -55,7 +55,7 @@ static void add_event(struct __test_metadata *const _metadata,
 				  event_ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, leader));
 }
 
-/* The next PERF_RECORD_READ, without the samples in front of it. */
+/* Get the next PERF_RECORD_READ and skip samples before it. */
 static __u32 next_read(struct ring *ring, void *record, size_t size)
 {
 	__u32 type;
@@ -120,12 +120,12 @@ TEST_F(ring_child, count_of_a_child_is_told)
 		EXPECT_EQ(total, record.values[0]);
 		EXPECT_LE(NR_FAULTS, record.values[0]);
 		EXPECT_LT(0, record.values[1]);
-		/* The event of the parent was enabled meanwhile, too. */
+		/* The event of the parent was enabled meanwhile, so its times grow as well. */
 		EXPECT_GE(after[1] - before[1], record.values[1]);
 	}
 }
 
-/* It never runs where the event counts, and the event waits for it all the time. */
+/* The child never runs on the CPU of the event, which waits for it all the time. */
 TEST_F(ring_child, time_of_a_child_that_never_counted_is_kept)
 {
 	__u64 before[2], after[2];
@@ -188,7 +188,7 @@ TEST_F(ring_child, group_of_a_child_is_told_whole)
 		EXPECT_EQ(record.read.values[1], record.read.values[1 + i]);
 }
 
-/* The task that the CPU of the event runs at that moment is another one. */
+/* Another task runs on the CPU of the event at that moment. */
 TEST_F(ring_child, record_is_signed_by_the_child)
 {
 	struct {
@@ -216,7 +216,7 @@ TEST_F(ring_child, record_is_signed_by_the_child)
 	EXPECT_EQ(EVENT_CPU, record.cpu);
 }
 
-/* Adds up all there is, and says whether there was any. */
+/* Add up all records, and return whether there were any. */
 static bool drain(struct ring *ring, struct child_sum *sum)
 {
 	struct read_record record;
@@ -237,7 +237,7 @@ TEST_F_TIMEOUT(ring_child, children_end_beside_a_writer, 900)
 	pid_t pids[3];
 	int i;
 
-	/* A long record is written for a long time. */
+	/* Long records make it likely that writers meet. */
 	self->attr.disabled = 0;
 	self->attr.remove_on_exec = 1;
 	self->attr.read_format = PERF_FORMAT_GROUP;
@@ -263,7 +263,7 @@ TEST_F_TIMEOUT(ring_child, children_end_beside_a_writer, 900)
 	for (i = 0; i < 3; i++)
 		wait_for_success(_metadata, pids[i]);
 
-	/* One more record shows that the head still moves, and all before it. */
+	/* One more record shows that the head still moves. */
 	drain(&self->ring, &sum);
 	ASSERT_FALSE(sum.bad) {
 		TH_LOG("after %lu samples and %lu reads", sum.samples, sum.reads);

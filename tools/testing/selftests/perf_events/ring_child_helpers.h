@@ -22,7 +22,7 @@ struct read_record {
 	__u64				values[3];
 };
 
-/* Found in the buffer. */
+/* Records found in the buffer. */
 struct child_sum {
 	unsigned long	samples;
 	unsigned long	reads;
@@ -104,7 +104,7 @@ static inline void fault_for_ever(struct child_work *work)
 	_exit(0);
 }
 
-/* What a record is, if @size bytes of it are there and it can be one of these. */
+/* Get the kind of a record, of which @size bytes are present. */
 static inline void child_sum_record(struct child_sum *sum, const void *record)
 {
 	const struct perf_event_header *header = record;
@@ -126,7 +126,7 @@ static inline void child_sum_record(struct child_sum *sum, const void *record)
 	sum->bad |= header->size < sizeof(*header) || header->size % 8;
 }
 
-/* Three children that write or end for ever, which are the caller's to wait for. */
+/* Start three children that write or end for ever; the caller waits for them. */
 static inline int start_children(struct child_work *work, pid_t pids[3])
 {
 	int i;

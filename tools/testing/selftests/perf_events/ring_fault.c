@@ -47,7 +47,7 @@ FIXTURE_VARIANT(ring_fault)
 {
 	enum fault_step step;
 	bool inherit;
-	/* The user has an allowance, and nothing is beyond it. */
+	/* The user has an allowance, which covers everything. */
 	bool allowance;
 };
 
@@ -112,7 +112,7 @@ FIXTURE_VARIANT_ADD(ring_fault, second_aux_mmap_within_the_allowance) {
 	.allowance = true,
 };
 
-/* For each CPU a buffer of FAULT_PAGES and its user page, in kB. */
+/* Size in kB of a buffer of FAULT_PAGES and its user page for each CPU. */
 static long allowance_kb(void)
 {
 	return (FAULT_PAGES + 1) * page_size() / 1024;
@@ -130,7 +130,7 @@ FIXTURE_SETUP(ring_fault)
 	if (fault_setup())
 		SKIP(return, "needs CONFIG_FAULT_INJECTION_DEBUG_FS");
 	self->usercopy = !write_number(USERCOPY "/verbose", 0);
-	/* All of it is beyond the allowance of a user who has none. */
+	/* Everything is beyond the allowance, which is 0. */
 	self->mlock_kb = read_number(MLOCK_KB);
 	ASSERT_EQ(0, write_number(MLOCK_KB, variant->allowance ? allowance_kb() : 0));
 	ASSERT_EQ(0, mlockall(MCL_CURRENT));
@@ -246,7 +246,7 @@ static int try_map(struct perf_event_attr *attr, size_t nr)
 	return ring_map(&ring, event_open(attr), nr);
 }
 
-/* How many buffers of FAULT_PAGES fit with nothing to lock. Then not a page more does. */
+/* Number of buffers of FAULT_PAGES that fit into the allowance, after which no page does. */
 static long buffers_in_allowance(void)
 {
 	struct perf_event_attr attr = fault_attr();
@@ -272,7 +272,7 @@ TEST_F(ring_fault, failed_allocation_is_enomem_and_leaves_nothing)
 		ret = act(&state, variant->step);
 		left = nth_end(self->nth_fd);
 		ASSERT_LE(0, left);
-		/* An allocation that is only a cache may fail unseen. */
+		/* The failure of an allocation for a cache has no effect. */
 		if (ret) {
 			ASSERT_TRUE(ret == -ENOMEM || (self->usercopy && ret == -EFAULT)) {
 				TH_LOG("allocation %d: error %d", nth, -ret);
@@ -292,7 +292,7 @@ TEST_F(ring_fault, failed_allocation_is_enomem_and_leaves_nothing)
 	if (variant->step != FAULT_SET_OUTPUT && variant->step != FAULT_ENABLE &&
 	    variant->step != FAULT_AUX_ENABLE)
 		EXPECT_LT(0, failed);
-	/* The same with nothing failing: everything that was charged is back. */
+	/* Without a failure the call succeeds, so all charges were undone. */
 	ASSERT_EQ(0, prepare(&state, variant->step));
 	EXPECT_EQ(0, act(&state, variant->step));
 	undo(&state);

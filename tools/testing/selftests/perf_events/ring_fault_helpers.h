@@ -37,7 +37,7 @@ static inline int turn(const struct knob *knob)
 	return ret;
 }
 
-/* 0, or an error where nothing can be chosen to fail. */
+/* Returns 0, or an error if the kernel cannot inject failures. */
 static inline int fault_setup(void)
 {
 	size_t i;
@@ -57,8 +57,8 @@ static inline int fail_nth(int fd, int nth)
 }
 
 /*
- * How many of the n were left over: 0 if the failure has happened. Reading it and
- * writing it copy, too, so that one that is left hits them.
+ * Get the rest of n: 0 if the failure has happened. Reading and writing it copy data as
+ * well, so a remaining failure hits them.
  */
 static inline int nth_end(int fd)
 {

@@ -35,7 +35,7 @@
 /* Header, PERF_SAMPLE_IP, PERF_SAMPLE_TID. */
 #define SAMPLE_SIZE	24
 
-/* Not in PERF_RECORD_*: no record of a buffer has it. */
+/* This is not in PERF_RECORD_*, so no record has it. */
 #define NO_RECORD	0
 
 struct ring {
@@ -80,7 +80,7 @@ static inline int event_open(struct perf_event_attr *attr)
 	return event_open_on(attr, 0, -1);
 }
 
-/* 0 or the negative errno, so that an expectation names the error. */
+/* Returns 0 or the negative errno, so that an expectation names the error. */
 static inline int event_ioctl(int fd, unsigned long cmd, unsigned long arg)
 {
 	return ioctl(fd, cmd, arg) < 0 ? -errno : 0;
@@ -96,7 +96,7 @@ static inline int event_disable(int fd)
 	return event_ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
-/* Maps the user page and @nr pages of data. 0 or the negative errno. */
+/* Map the user page and @nr pages of data. Returns 0 or the negative errno. */
 static inline int ring_map_prot(struct ring *ring, int fd, size_t nr, int prot)
 {
 	void *page = mmap(NULL, (nr + 1) * page_size(), prot, MAP_SHARED, fd, 0);
@@ -138,7 +138,7 @@ static inline void ring_copy(const struct ring *ring, void *to, __u64 from, size
 		((char *)to)[i] = ring->data[(from + i) % ring->size];
 }
 
-/* The type of the next record, of which @max bytes are copied. NO_RECORD if none. */
+/* Copy @max bytes of the next record and return its type, or NO_RECORD. */
 static inline __u32 ring_next(struct ring *ring, void *record, size_t max)
 {
 	struct perf_event_header header;
@@ -161,7 +161,7 @@ struct ring_sum {
 	bool		bad;
 };
 
-/* Takes all there is, and adds it up. */
+/* Take all records and add them up. */
 static inline void ring_drain(struct ring *ring, struct ring_sum *sum)
 {
 	struct ring_lost record;
@@ -181,7 +181,7 @@ static inline void ring_drain(struct ring *ring, struct ring_sum *sum)
 	}
 }
 
-/* One page that is faulted in again and again. */
+/* Get a page that is faulted in again and again. */
 static inline char *fault_page(void)
 {
 	static char *page;
@@ -194,7 +194,7 @@ static inline char *fault_page(void)
 	return page;
 }
 
-/* Exactly @nr page faults of this function, which all are of one instruction. */
+/* Take exactly @nr page faults, all by one instruction of this function. */
 static inline void make_faults(unsigned int nr)
 {
 	char *page = fault_page();
@@ -205,7 +205,7 @@ static inline void make_faults(unsigned int nr)
 	}
 }
 
-/* What the event sees of them: nothing else of the program faults meanwhile. */
+/* Number of faults that the event counts: the program takes no others meanwhile. */
 static inline void record_faults(int fd, unsigned int nr)
 {
 	make_faults(1);
@@ -221,7 +221,7 @@ static inline int poll_now(int fd)
 	return poll(&pollfd, 1, 0) < 0 ? -errno : pollfd.revents;
 }
 
-/* A line of /proc/self/status in kB. */
+/* Get a line of /proc/self/status in kB. */
 static inline long status_kb(const char *name)
 {
 	size_t len = strlen(name);
@@ -245,7 +245,7 @@ static inline long vm_pin_kb(void)
 	return status_kb("VmPin");
 }
 
-/* Whether VmFlags of the mapping at @start has @flag. -1 if the kernel does not tell. */
+/* Tell whether VmFlags of the mapping at @start has @flag; -1 without VmFlags. */
 static inline int vm_has_flag(const void *start, const char *flag)
 {
 	unsigned long from, to;
@@ -289,12 +289,12 @@ static inline int set_memlock(size_t bytes)
 	return setrlimit(RLIMIT_MEMLOCK, &limit);
 }
 
-/* A user of no privilege, with @bytes to lock. Stays so for the rest of the test. */
+/* Become an unprivileged user with a limit of @bytes for the rest of the test. */
 static inline int become_user(uid_t uid, size_t bytes)
 {
 	if (set_memlock(bytes))
 		return -1;
-	/* Reading one's own /proc files takes a process that may be dumped. */
+	/* A process must be dumpable to read its own /proc files. */
 	if (setresuid(uid, uid, uid))
 		return -1;
 	return prctl(PR_SET_DUMPABLE, 1);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * perf ring buffer selftests - what may be mapped, how often, and by whom
- */
+/* perf ring buffer selftests - which mappings are allowed */
 #define _GNU_SOURCE
 
 #include "../kselftest_harness.h"
@@ -36,7 +34,7 @@ static int map_pages(int fd, size_t nr)
 	return 0;
 }
 
-/* How a child that runs @function ends, as wait(2) says. */
+/* Run @function in a child and return its status of wait(2). */
 static int child_status(void (*function)(struct ring *, int), struct ring *ring, int fd)
 {
 	int status = -1;
@@ -235,7 +233,7 @@ TEST_F(ring_mmap, mapping_is_not_in_core_dumps)
 	int dontdump;
 
 	ASSERT_EQ(0, ring_map(&self->ring, self->fd, 2));
-	/* VM_DONTEXPAND does not let anybody change it. */
+	/* VM_DONTEXPAND forbids any change. */
 	ASSERT_EQ(-1, madvise(self->ring.page, 3 * page_size(), MADV_DODUMP));
 	ASSERT_EQ(EINVAL, errno);
 	dontdump = vm_has_flag(self->ring.page, "dd");
@@ -244,7 +242,7 @@ TEST_F(ring_mmap, mapping_is_not_in_core_dumps)
 	EXPECT_EQ(1, dontdump);
 }
 
-/* More than fits into the two pages of data. */
+/* Number of records that does not fit into the two pages of data. */
 static unsigned int too_many(void)
 {
 	return 2 * page_size() / SAMPLE_SIZE + 100;
@@ -264,7 +262,7 @@ TEST_F(ring_mmap, writable_first_mapping_protects_what_is_unread)
 	ring_drain(&self->ring, &sum);
 	EXPECT_EQ(fit, sum.samples);
 	EXPECT_EQ(0, sum.lost);
-	/* The next record that fits comes with what did not. */
+	/* The next record that fits comes after a record of the losses. */
 	record_faults(self->fd, 1);
 	ring_drain(&self->ring, &sum);
 	EXPECT_EQ(fit + 1, sum.samples);
@@ -358,12 +356,12 @@ TEST_F(ring_mmap, event_without_aux_area_has_none)
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, size, PROT_READ, MAP_SHARED, self->fd,
 				   offset - page_size()));
 	EXPECT_EQ(EINVAL, errno);
-	/* A failure must not have cost the buffer anything. */
+	/* The failure must not have damaged the buffer. */
 	record_faults(self->fd, 5);
 	EXPECT_EQ(5 * SAMPLE_SIZE, ring_head(&self->ring));
 }
 
-/* Two events, the second of which writes to the buffer of the first. */
+/* The second of two events writes to the buffer of the first. */
 FIXTURE(ring_output)
 {
 	struct perf_event_attr attr;
@@ -405,7 +403,7 @@ TEST_F(ring_output, redirected_event_maps_no_buffer)
 	ASSERT_EQ(0, set_output(self->guest, self->owner));
 	EXPECT_EQ(-EINVAL, map_pages(self->guest, 5));
 	EXPECT_EQ(-EBUSY, map_pages(self->guest, 3));
-	/* What was refused has left nothing behind. */
+	/* The rejected calls have left nothing behind. */
 	record_faults(self->guest, 5);
 	EXPECT_EQ(5 * SAMPLE_SIZE, ring_head(&self->ring));
 	ASSERT_EQ(0, set_output(self->guest, -1L));
@@ -431,7 +429,7 @@ TEST_F(ring_output, redirection_ends_with_minus_one)
 	EXPECT_EQ(0, ring_head(&self->ring));
 }
 
-/* What a variadic int -1 is on a 64-bit machine, and what a 32-bit program sends. */
+/* The value of a variadic int -1 on a 64-bit machine, and of a 32-bit program. */
 TEST_F(ring_output, minus_one_is_an_int)
 {
 	ASSERT_EQ(0, set_output(self->guest, self->owner));
@@ -440,7 +438,7 @@ TEST_F(ring_output, minus_one_is_an_int)
 	EXPECT_EQ(0, ring_head(&self->ring));
 }
 
-/* Its children would write to one buffer on many CPUs, as if it were mapped. */
+/* Children of the event would write to one buffer on many CPUs, as with a mapping. */
 TEST_F(ring_output, inherited_event_of_a_task_is_not_redirected)
 {
 	struct ring ring;

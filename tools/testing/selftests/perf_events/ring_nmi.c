@@ -32,7 +32,7 @@ struct nmi_sample {
 	__u64				value;
 };
 
-/* One event, and what is known of its samples. */
+/* An event, and the expected values of its samples. */
 struct source {
 	int			fd;
 	__u64			id;
@@ -45,7 +45,7 @@ FIXTURE(ring_nmi)
 {
 	struct ring ring;
 	long time_max;
-	/* The task's own first. */
+	/* The software event of the task comes first. */
 	struct source sources[NR_EVENTS];
 };
 
@@ -81,8 +81,9 @@ static int open_source(struct source *source, struct perf_event_attr *attr)
 static int open_nmi_source(struct source *source, int i)
 {
 	/*
-	 * Without a common divisor, so that all places are hit. Four NMIs have to take
-	 * less than a period, with KASAN as well, or nothing else would run.
+	 * The periods have no common divisor, so that all positions are hit. Four NMIs
+	 * must take less than a period, also with KASAN, otherwise nothing else would
+	 * run.
 	 */
 	static const unsigned int periods[MAX_NMI_EVENTS] = {
 		80021, 112019, 144013, 176021,
@@ -147,7 +148,7 @@ struct nmi_sum {
 	const char		*wrong;
 };
 
-/* NULL, or what is wrong with a sample. */
+/* Returns NULL, or the fault of a sample. */
 static const char *check_sample(const struct nmi_sample *sample, struct source *sources)
 {
 	struct source *source = NULL;
@@ -168,7 +169,7 @@ static const char *check_sample(const struct nmi_sample *sample, struct source *
 	if (sample->period != source->period)
 		return "period";
 	source->samples++;
-	/* A period for each sample, and whatever was counted on the way to it. */
+	/* The value grows by a period for each sample, and by counts until the interrupt. */
 	if (sample->value <= source->value ||
 	    sample->value < source->samples * source->period)
 		return "count";
@@ -231,7 +232,7 @@ TEST_F_TIMEOUT(ring_nmi, records_are_whole_and_in_order, 3600)
 	}
 	EXPECT_EQ(0, sum.lost);
 	EXPECT_LE(done, self->sources[0].samples);
-	/* None is missing: the last one has the count that the event has. */
+	/* No sample is missing: the last one has the count of the event. */
 	ASSERT_EQ(sizeof(count), read(self->sources[0].fd, &count, sizeof(count)));
 	EXPECT_EQ(count, self->sources[0].samples);
 	EXPECT_LT(records / 100, nmis);

@@ -42,8 +42,8 @@ static int open_ring(struct perf_event_attr *attr, struct ring *ring)
 }
 
 /*
- * Faults until poll() says POLLIN, and returns how many that were; 0 if there was
- * none for as many as fill the buffer twice.
+ * Take faults until poll() reports POLLIN, and return their number, or 0 if the buffer
+ * is filled twice without it.
  */
 static unsigned int faults_to_wakeup(int fd, const struct ring *ring)
 {
@@ -57,7 +57,7 @@ static unsigned int faults_to_wakeup(int fd, const struct ring *ring)
 	return 0;
 }
 
-/* The first sample whose end is more than @watermark bytes into the buffer. */
+/* Number of the first sample that ends more than @watermark bytes into the buffer. */
 static unsigned int sample_beyond(size_t watermark)
 {
 	return watermark / SAMPLE_SIZE + 1;
@@ -79,7 +79,7 @@ TEST_F(ring_poll, default_watermark_is_half_of_the_buffer)
 		  faults_to_wakeup(self->fd, &self->ring));
 }
 
-/* The other half is for what comes before the reader has read. */
+/* The other half has room for records that come before the reader has read. */
 TEST_F(ring_poll, one_page_wakes_at_its_half)
 {
 	struct ring_sum sum = {};
@@ -92,7 +92,7 @@ TEST_F(ring_poll, one_page_wakes_at_its_half)
 	EXPECT_EQ(0, poll_now(self->fd));
 	EXPECT_EQ(want, faults_to_wakeup(self->fd, &self->ring));
 	ring_drain(&self->ring, &sum);
-	/* And again, with the records around the end of the page. */
+	/* Repeat this with records around the end of the page. */
 	for (lap = 2; lap < 6; lap++) {
 		want = sample_beyond(lap * page_size() / 2) -
 		       sample_beyond((lap - 1) * page_size() / 2);
@@ -114,7 +114,7 @@ TEST_F(ring_poll, watermark_is_exact)
 	self->fd = open_ring(&self->attr, &self->ring);
 	ASSERT_LE(0, self->fd);
 	EXPECT_EQ(sample_beyond(watermark), faults_to_wakeup(self->fd, &self->ring));
-	/* The next ones are at multiples, not at a distance from the wakeup. */
+	/* The next watermarks are at multiples, not at a distance from the wakeup. */
 	for (lap = 2; lap < NR_PAGES; lap++) {
 		unsigned int want = sample_beyond(lap * watermark) -
 				    sample_beyond((lap - 1) * watermark);
@@ -134,7 +134,7 @@ TEST_F(ring_poll, wakeup_events_counts_samples)
 		EXPECT_EQ(3, faults_to_wakeup(self->fd, &self->ring));
 }
 
-/* PERF_RECORD_COMM with a name of one letter, as long as a sample. */
+/* Write PERF_RECORD_COMM with a name of one letter, which is as long as a sample. */
 static void record_names(int fd, unsigned int nr)
 {
 	event_enable(fd);
@@ -147,7 +147,7 @@ TEST_F(ring_poll, wakeup_events_does_not_count_other_records)
 {
 	unsigned int i, records = 0;
 
-	/* So that its own page is there. */
+	/* Fault in the page of this code. */
 	ASSERT_EQ(0, prctl(PR_SET_NAME, "x"));
 	self->attr.wakeup_events = 3;
 	self->attr.comm = 1;
@@ -164,7 +164,7 @@ TEST_F(ring_poll, wakeup_events_does_not_count_other_records)
 	EXPECT_EQ(records * SAMPLE_SIZE, ring_head(&self->ring));
 }
 
-/* A poll() takes the wakeup with it. Unread data alone says nothing. */
+/* A poll() consumes the wakeup. Unread data alone is not reported. */
 TEST_F(ring_poll, wakeup_is_told_once)
 {
 	self->attr.wakeup_events = 1;
@@ -185,11 +185,11 @@ FIXTURE(ring_full)
 
 FIXTURE_VARIANT(ring_full)
 {
-	/* Added to the size of the buffer. */
+	/* Number that is added to the size of the buffer. */
 	int more;
 };
 
-/* No multiple of the samples' size: the buffer is never that full. */
+/* This is no multiple of the samples' size, so the buffer is never that full. */
 FIXTURE_VARIANT_ADD(ring_full, just_below_the_size) {
 	.more = -1,
 };
@@ -232,7 +232,7 @@ TEST_F(ring_full, reader_keeps_up_for_ever)
 		faults += nr;
 		ring_drain(&self->ring, &sum);
 	}
-	/* The last loss is told by the next record. */
+	/* The next record reports the last loss. */
 	record_faults(self->fd, 1);
 	ring_drain(&self->ring, &sum);
 	EXPECT_EQ(faults + 1, sum.samples + sum.lost);
@@ -279,7 +279,7 @@ TEST_F(ring_poll, loss_wakes_once_until_it_is_told)
 	ring_drain(&self->ring, &sum);
 	EXPECT_EQ(fit, sum.samples);
 	EXPECT_EQ(0, sum.lost_records);
-	/* The record that tells the loss, and then the next loss. */
+	/* First comes the record that reports the loss, and then the next loss. */
 	record_faults(self->fd, 1);
 	ring_drain(&self->ring, &sum);
 	EXPECT_EQ(1, sum.lost_records);
@@ -287,7 +287,7 @@ TEST_F(ring_poll, loss_wakes_once_until_it_is_told)
 	EXPECT_NE(0, faults_to_wakeup(self->fd, &self->ring));
 }
 
-/* What is reached before the buffer is full is left as it was asked for. */
+/* A watermark below the size of the buffer is used as given. */
 TEST_F(ring_poll, overwritten_buffer_takes_any_watermark)
 {
 	self->attr.watermark = 1;
@@ -320,7 +320,7 @@ TEST_F(ring_poll, lost_counts_add_up)
 		EXPECT_EQ(value.count, sum.samples + sum.lost);
 	}
 	EXPECT_EQ(3, sum.lost_records);
-	/* What no record has told so far is in the count already. */
+	/* Losses that no record has reported yet are in the count already. */
 	record_faults(self->fd, self->ring.size / SAMPLE_SIZE + 50);
 	ASSERT_EQ(sizeof(value), read(self->fd, &value, sizeof(value)));
 	ring_drain(&self->ring, &sum);
@@ -329,7 +329,7 @@ TEST_F(ring_poll, lost_counts_add_up)
 	EXPECT_FALSE(sum.bad);
 }
 
-/* The losses of children are those of the event that has the buffer, and told once. */
+/* Losses of children belong to the event with the buffer, and are reported once. */
 TEST_F(ring_poll, losses_of_a_group_outlive_an_inherited_one)
 {
 	struct {
@@ -342,7 +342,7 @@ TEST_F(ring_poll, losses_of_a_group_outlive_an_inherited_one)
 	pid_t pid;
 	char c;
 
-	/* An event that is inherited has a buffer on one CPU only. */
+	/* An inherited event can have a buffer for one CPU only. */
 	CPU_ZERO(&set);
 	CPU_SET(0, &set);
 	ASSERT_EQ(0, sched_setaffinity(0, sizeof(set), &set));
@@ -412,7 +412,7 @@ TEST_F(ring_poll, dead_task_hangs_up_and_leaves_its_records)
 	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
 	EXPECT_EQ(POLLHUP, poll_now(self->fd));
 	ring_drain(&self->ring, &sum);
-	/* The child has faults of its own besides those asked for. */
+	/* The child takes more faults than the requested ones. */
 	EXPECT_LE(10, sum.samples);
 	EXPECT_EQ(POLLHUP, poll_now(self->fd));
 }
@@ -429,7 +429,7 @@ static void *poll_until_input(void *arg)
 	return wait_for_input(&poller->fd);
 }
 
-/* The state is one per buffer: the first to look takes it. */
+/* A buffer has one state, which the first poll() consumes. */
 TEST_F(ring_poll, redirected_events_share_the_wakeup)
 {
 	int guest;
@@ -498,7 +498,7 @@ static int signal_from(int fd)
 	    fcntl(fd, F_SETOWN, getpid()) ||
 	    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_ASYNC))
 		return -1;
-	/* The stack that the handler takes is not to fault later. */
+	/* Fault in the stack of the handler now. */
 	raise(SIGRTMIN);
 	nr_in = 0;
 	nr_hup = 0;
@@ -507,8 +507,8 @@ static int signal_from(int fd)
 }
 
 /*
- * What an overflow has asked for is done in irq_work, which on some machines
- * comes with the next timer interrupt.
+ * The work of an overflow is done in irq_work, which on some machines runs in the next
+ * timer interrupt.
  */
 static void make_faults_apart(unsigned int times)
 {
@@ -518,14 +518,14 @@ static void make_faults_apart(unsigned int times)
 	}
 }
 
-/* Whatever the watermark is. */
+/* This holds for any watermark. */
 TEST_F(ring_poll, signal_comes_with_each_overflow)
 {
 	self->attr.wakeup_events = 2;
 	self->fd = open_ring(&self->attr, &self->ring);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, signal_from(self->fd));
-	/* The pages of the code that runs are there after this. */
+	/* This faults in the pages of the code. */
 	make_faults_apart(2);
 	ASSERT_EQ(0, event_ioctl(self->fd, PERF_EVENT_IOC_ENABLE, 0));
 	make_faults_apart(10);
@@ -541,11 +541,11 @@ TEST_F(ring_poll, refresh_ends_with_a_hangup)
 	self->fd = open_ring(&self->attr, &self->ring);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, signal_from(self->fd));
-	/* Two at once could be one signal: the code's own pages come first. */
+	/* Two samples at once could give one signal, so fault in the code's pages first. */
 	make_faults_apart(2);
 	ASSERT_EQ(0, event_ioctl(self->fd, PERF_EVENT_IOC_REFRESH, 3));
 	make_faults_apart(10);
-	/* The last of the three has the hangup in place of its own signal. */
+	/* The last of the three samples gives the hangup in place of its own signal. */
 	EXPECT_EQ(1, nr_hup);
 	EXPECT_EQ(2, nr_in);
 	EXPECT_EQ(0, nr_other);
@@ -554,7 +554,7 @@ TEST_F(ring_poll, refresh_ends_with_a_hangup)
 	EXPECT_EQ(3 * SAMPLE_SIZE, ring_head(&self->ring));
 }
 
-/* A reader may write whatever it likes to the user page. */
+/* A reader may write any value to the user page. */
 TEST_F(ring_poll, hostile_tail_does_no_harm)
 {
 	static const long tails[] = {
@@ -583,7 +583,7 @@ TEST_F(ring_poll, hostile_tail_does_no_harm)
 	EXPECT_EQ(total, count);
 }
 
-/* The rest of the user page is the reader's to scribble upon, too. */
+/* A reader may overwrite the rest of the user page as well. */
 TEST_F(ring_poll, hostile_user_page_does_no_harm)
 {
 	struct ring_sum sum = {};

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * perf ring buffer selftests - what can be read, and what a record looks like
- */
+/* perf ring buffer selftests - read(2), and the layout of records */
 #define _GNU_SOURCE
 
 #include "../kselftest_harness.h"
@@ -49,7 +47,7 @@ TEST_F(ring_splice, event_without_buffer_is_refused)
 	EXPECT_EQ(-EINVAL, splice_all(self->fd, self->pipe[1]));
 }
 
-/* EBUSY where there are buffers that splice() reads, which this is not. */
+/* With buffers for splice(), the error is EBUSY, because this buffer is mapped. */
 static bool is_refused(ssize_t ret)
 {
 	return ret == -EINVAL || ret == -EBUSY;
@@ -69,19 +67,19 @@ TEST_F(ring_splice, buffer_is_refused_and_keeps_its_records)
 	EXPECT_FALSE(sum.bad);
 }
 
-/* Nothing can be written to an event, either. */
+/* An event cannot be written to, either. */
 TEST_F(ring_splice, pipe_into_an_event_is_refused)
 {
 	ASSERT_EQ(1, write(self->pipe[1], "x", 1));
 	EXPECT_EQ(-EINVAL, splice_all(self->pipe[0], self->fd));
 }
 
-/* Of the dumped stacks. The last two do not fit besides what else a sample has. */
+/* Sizes of dumped stacks. The last two do not fit beside the rest of a sample. */
 static const __u32 stack_sizes[] = { 8, 1000, 4096, 30000, MAX_SIZE - 8, MAX_SIZE };
 
 #define NR_SIZES	(sizeof(stack_sizes) / sizeof(*stack_sizes))
 
-/* Followed by the callchain, the size of the dump, the dump, and how much of it is valid. */
+/* The callchain, the size of the dump, the dump, and the size of its valid part follow. */
 struct sample {
 	struct perf_event_header	header;
 	__u64				ip;
@@ -106,7 +104,7 @@ static struct perf_event_attr stack_attr(__u32 size)
 	return attr;
 }
 
-/* One event for each size, and one buffer for all. */
+/* Open an event for each size, and use one buffer for all. */
 FIXTURE_SETUP(ring_record)
 {
 	struct perf_event_attr attr;
@@ -116,7 +114,7 @@ FIXTURE_SETUP(ring_record)
 	for (i = 0; i < NR_SIZES; i++) {
 		attr = stack_attr(stack_sizes[i]);
 		self->fds[i] = event_open(&attr);
-		/* Some architectures cannot, and say so by another error. */
+		/* Some architectures do not support this, and return another error. */
 		if (self->fds[i] < 0 && errno != EINVAL)
 			SKIP(return, "no samples of the stack: %s", strerror(errno));
 		ASSERT_LE(0, self->fds[i]);
@@ -134,18 +132,18 @@ FIXTURE_TEARDOWN(ring_record)
 		close(self->fds[i]);
 }
 
-/* Callchains of different lengths, where the kernel finds its way through the frames. */
+/* Record callchains of different lengths, if the kernel can unwind the frames. */
 static void record_at_depth(int fd, unsigned int depth)
 {
 	if (depth)
 		record_at_depth(fd, depth - 1);
 	else
 		record_faults(fd, 1);
-	/* Or the call would be a jump. */
+	/* This prevents a tail call. */
 	asm volatile("" : : : "memory");
 }
 
-/* More stack than can be dumped, of words that tell their place. */
+/* Fill more stack than can be dumped with words that tell their position. */
 static void record_with_stack(const int *fds, unsigned int round)
 {
 	__u64 words[2 * MAX_SIZE / sizeof(__u64)];
@@ -158,7 +156,7 @@ static void record_with_stack(const int *fds, unsigned int round)
 		record_at_depth(fds[i], (round + i) % 8);
 }
 
-/* The size of the dump, or -1 if the parts do not make up the sample. */
+/* Get the size of the dump, or -1 if the sizes of the parts do not match the sample. */
 static long stack_of(const struct sample *sample)
 {
 	size_t nr = sample->header.size / sizeof(__u64), len, i;
@@ -166,13 +164,13 @@ static long stack_of(const struct sample *sample)
 
 	if (sample->header.size % sizeof(__u64) || sample->pid != (__u32)getpid())
 		return -1;
-	/* Six words are there always: those before the callchain, and both sizes. */
+	/* Six words always exist: those before the callchain, and both sizes. */
 	if (nr < 6 || sample->nr > nr - 6)
 		return -1;
 	len = nr - 6 - sample->nr;
 	if (dump[-1] != len * sizeof(__u64) || dump[len] != dump[-1])
 		return -1;
-	/* The functions that were called have the first part of the stack. */
+	/* The first part of the stack belongs to the called functions. */
 	for (i = 0; len >= 512 && i < len / 4; i++) {
 		if (dump[len - 1 - i] != dump[len - 1] - i)
 			return -1;
@@ -201,18 +199,18 @@ TEST_F(ring_record, records_of_all_sizes_are_whole)
 				TH_LOG("round %u: %u bytes, stack %u", round,
 				       sample.header.size, stack_sizes[i]);
 			}
-			/* All that was asked for, or all that the other parts leave. */
+			/* The requested size, or the space that the other parts leave. */
 			fit = MAX_SIZE - (sample.header.size - stack);
 			EXPECT_EQ(stack_sizes[i] < fit ? stack_sizes[i] : fit, stack);
 			wraps += from / DATA_SIZE != (self->ring.tail - 1) / DATA_SIZE;
 		}
-		/* And nothing else. */
+		/* Check that there is no other record. */
 		ASSERT_EQ(head, self->ring.tail);
 	}
 	EXPECT_LT(0, wraps);
 }
 
-/* Words, and not more than the size of a record can tell. */
+/* The size must be a multiple of a word, and fit into a record. */
 TEST_F(ring_record, stack_that_fits_into_no_record_is_refused)
 {
 	static const __u32 sizes[] = { 1, 12, MAX_SIZE + 7, MAX_SIZE + 8, 1 << 20, -8 };

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * perf ring buffer selftests - who may have a buffer for splice(2), and what it excludes
- */
+/* perf ring buffer selftests - conditions of a buffer for splice(2), and its effects */
 #define _GNU_SOURCE
 
 #include "../kselftest_harness.h"
@@ -76,7 +74,7 @@ TEST_F(ring_splice_abi, unknown_flags_are_refused)
 	self->buffer = splice_buffer(NR_PAGES);
 	self->buffer.__reserved = 1;
 	EXPECT_EQ(-EINVAL, buffer_alloc(self->fd, &self->buffer));
-	/* Nothing of it was left behind. */
+	/* The rejected calls have left nothing behind. */
 	EXPECT_EQ(0, ring_alloc(self->fd, NR_PAGES));
 }
 
@@ -147,7 +145,7 @@ TEST_F(ring_splice_abi, empty_buffer_is_eagain)
 {
 	ASSERT_EQ(0, ring_alloc(self->fd, NR_PAGES));
 	EXPECT_EQ(-EAGAIN, ring_splice(self->fd, self->pipes[1], page_size()));
-	/* O_NONBLOCK of either side says the same as the flag. */
+	/* O_NONBLOCK of either side has the same effect as the flag. */
 	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, O_NONBLOCK));
 	EXPECT_EQ(-EAGAIN, ring_splice_flags(self->fd, self->pipes[1], page_size(), 0));
 	ASSERT_EQ(0, fcntl(self->fd, F_SETFL, 0));
@@ -208,7 +206,7 @@ TEST_F(ring_splice_abi, data_is_not_mapped)
 		EXPECT_EQ(-EBUSY, ring_map_prot(&ring, self->fd, nr, PROT_READ));
 	}
 	EXPECT_EQ(-EINVAL, ring_map(&ring, self->fd, 3));
-	/* Behind the user page there is nothing. */
+	/* Only the user page can be mapped. */
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, page_size(), PROT_READ, MAP_SHARED, self->fd,
 				   page_size()));
 	EXPECT_EQ(EINVAL, errno);
@@ -228,13 +226,13 @@ TEST_F(ring_splice_abi, user_page_alone_is_mapped)
 	EXPECT_EQ(MAP_FAILED, mremap(ring.page, page_size(), 2 * page_size(), MREMAP_MAYMOVE));
 	EXPECT_EQ(EFAULT, errno);
 	ASSERT_EQ(0, ring_unmap(&ring));
-	/* The buffer does not go with the mapping. */
+	/* The buffer stays after the mapping is gone. */
 	EXPECT_EQ(-EBUSY, ring_alloc(self->fd, NR_PAGES));
 	record_faults(self->fd, 10);
 	EXPECT_EQ(20 * SAMPLE_SIZE, ring_splice(self->fd, self->pipes[1], page_size()));
 }
 
-/* What a program writes to the user page is no business of the buffer's. */
+/* Writes of a program to the user page have no effect on the buffer. */
 TEST_F(ring_splice_abi, positions_are_the_kernels)
 {
 	struct ring_sum sum = {};

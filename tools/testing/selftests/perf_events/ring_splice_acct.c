@@ -2,9 +2,9 @@
 /*
  * perf ring buffer selftests - the charge for a buffer that no process maps
  *
- * The user pays: the allowance first, then the excess under RLIMIT_MEMLOCK, whichever
- * process has the file. Each test has a user of its own, since what a kernel loses is
- * lost until reboot.
+ * The buffer is charged to the user: to the allowance first, then the excess under
+ * RLIMIT_MEMLOCK, whichever process has the file. Each test has a user of its own,
+ * because a charge that a kernel leaks stays until reboot.
  */
 #define _GNU_SOURCE
 
@@ -39,13 +39,13 @@ FIXTURE_SETUP(ring_splice_acct)
 	self->paranoid = read_number(PARANOID);
 	ASSERT_LT(0, self->mlock_kb);
 	ASSERT_EQ(0, write_number(PARANOID, 2));
-	/* Four buffers of eight pages for each CPU. */
+	/* Allow four buffers of eight pages for each CPU. */
 	ASSERT_EQ(0, write_number(MLOCK_KB, 4 * charged_pages(8) * page_size() / 1024));
 	self->allowance = 4 * charged_pages(8) * sysconf(_SC_NPROCESSORS_ONLN);
 	self->uid = FIRST_UID + getpid();
 }
 
-/* In the parent, which is still root. */
+/* Run this in the parent, which is still root. */
 FIXTURE_TEARDOWN_PARENT(ring_splice_acct)
 {
 	if (!self->mlock_kb)
@@ -54,7 +54,7 @@ FIXTURE_TEARDOWN_PARENT(ring_splice_acct)
 	write_number(PARANOID, self->paranoid);
 }
 
-/* The event with a buffer of @nr pages of data, or the negative errno. */
+/* Open an event with a buffer of @nr pages of data. Returns it or the negative errno. */
 static int open_buffer(size_t nr)
 {
 	struct perf_event_attr attr = fault_attr();
@@ -84,7 +84,7 @@ static size_t pages_bytes(size_t nr)
 	return nr * page_size();
 }
 
-/* A buffer is gone a grace period after its file. */
+/* A buffer is freed a grace period after its file, so try again. */
 static int try_buffer_later(size_t nr)
 {
 	int ret, i;
@@ -143,7 +143,7 @@ TEST_F(ring_splice_acct, limit_is_exact)
 	EXPECT_EQ(-EPERM, try_buffer(1));
 }
 
-/* One limit for the buffers of files and for those that are mapped, in either order. */
+/* Buffers of files and mapped buffers share one limit, in either order. */
 TEST_F(ring_splice_acct, mapped_buffers_have_the_same_limit)
 {
 	struct perf_event_attr attr = fault_attr();
@@ -168,13 +168,13 @@ TEST_F(ring_splice_acct, mapped_buffers_have_the_same_limit)
 	EXPECT_EQ(0, vm_pin_kb());
 }
 
-/* A privileged process is not limited, and takes nothing of the limit of others. */
+/* A privileged process has no limit, and does not use up the limit of others. */
 TEST_F(ring_splice_acct, buffer_of_a_privileged_process_leaves_the_limit_alone)
 {
 	int i, nr = self->allowance / charged_pages(8);
 	size_t beyond = charged_pages(8);
 
-	/* The user, who may have root's privileges back. */
+	/* The user, with some of root's privileges. */
 	ASSERT_EQ(0, set_memlock(pages_bytes(beyond)));
 	ASSERT_EQ(0, setresuid(self->uid, self->uid, 0));
 	for (i = 0; i < nr; i++)
@@ -241,7 +241,7 @@ static int send_fd(int to, int fd)
 	return sendmsg(to, &msg, 0) == 1 ? 0 : -errno;
 }
 
-/* Processes come, make a buffer up to the limit, send it away, and are gone. */
+/* Processes allocate a buffer up to the limit, pass it on, and exit. */
 TEST_F(ring_splice_acct, processes_that_are_gone_still_pay)
 {
 	int sockets[2], status, i, made = 0;
@@ -263,13 +263,13 @@ TEST_F(ring_splice_acct, processes_that_are_gone_still_pay)
 	}
 	EXPECT_GE(self->allowance / charged_pages(nr) + 1, made);
 	EXPECT_LE(1, made);
-	/* And with the last file all of it comes back. */
+	/* The charge ends with the last file. */
 	close(sockets[0]);
 	close(sockets[1]);
 	EXPECT_EQ(0, try_buffer_later(nr));
 }
 
-/* A program that calls itself again and again has another mm each time. */
+/* A program that executes itself repeatedly has another mm each time. */
 TEST_F(ring_splice_acct, exec_frees_nobody_from_paying)
 {
 	struct perf_event_attr attr = fault_attr();
@@ -287,7 +287,7 @@ TEST_F(ring_splice_acct, exec_frees_nobody_from_paying)
 	if (!pid) {
 		if (ring_alloc(fd, 8))
 			_exit(1);
-		/* It has the file as its own. */
+		/* The child has the file. */
 		execl("/bin/sleep", "sleep", "1", NULL);
 		_exit(2);
 	}
@@ -335,7 +335,7 @@ static int write_text(const char *path, const char *text)
 	return ret;
 }
 
-/* Room for @nr more pages in the cgroup whose memory.max is open as @limit. */
+/* Leave room for @nr more pages in the cgroup whose memory.max is open as @limit. */
 static int leave_room(int limit, size_t nr)
 {
 	char text[32];
@@ -347,15 +347,15 @@ static int leave_room(int limit, size_t nr)
 }
 
 /*
- * Without room whatever else takes memory, an open() or a page of the stack,
- * ends the program. So this is all that it does until there is room again.
+ * Without room, anything else that takes memory, such as an open() or a page of the
+ * stack, would end the program. So it does nothing else until there is room again.
  */
 static int room_for_all(int limit)
 {
 	return pwrite(limit, "max", 3, 0) == 3 ? 0 : -errno;
 }
 
-/* A limit that is reached is ENOMEM, and what has not left is still there. */
+/* At the limit splice(2) fails with ENOMEM, and the remaining data stays in the buffer. */
 TEST_F_TIMEOUT(ring_splice_acct, memory_cgroup_refuses_and_loses_nothing, 300)
 {
 	const size_t nr = 256, room = 32;
@@ -436,13 +436,13 @@ TEST_F(ring_splice_acct, without_memory_there_is_no_buffer_and_nobody_pays)
 				TH_LOG("allocation %d: error %d", nth, -ret);
 			}
 			failed++;
-			/* What failed has left no half of it. */
+			/* The failed call has left nothing behind. */
 			EXPECT_EQ(0, ring_alloc(fd, 8));
 		}
 		close(fd);
 	}
 	EXPECT_LT(0, left);
-	/* The pages, and all that is about them. */
+	/* The pages and their management data were allocated. */
 	EXPECT_LE(8 + 3, failed);
 
 	ASSERT_EQ(0, try_buffer_later(8));

@@ -2,7 +2,7 @@
 /*
  * perf ring buffer selftests - an AUX area beside records that are read by splice(2)
  *
- * The area is mapped as ever. What tells of it, PERF_RECORD_AUX, goes to the pipe.
+ * The area is mapped as usual. Its PERF_RECORD_AUX goes to the pipe.
  */
 #define _GNU_SOURCE
 
@@ -44,7 +44,7 @@ FIXTURE_TEARDOWN(ring_splice_aux)
 	pipe_close(self->pipes);
 }
 
-/* Behind the data, which the mapping does not show. */
+/* Map the area behind the data, which is not mapped itself. */
 static int map_area(struct aux_area *area, struct ring *ring, int fd, int prot)
 {
 	return aux_map_at(area, ring, fd, (1 + DATA_PAGES) * page_size(),
@@ -93,7 +93,7 @@ TEST_F(ring_splice_aux, stretches_are_told_in_the_stream)
 	EXPECT_EQ(self->stream.len, at);
 }
 
-/* Output is paused: no record tells of the data, which waits in the area. */
+/* Output is paused, so no record reports the data in the area. */
 TEST_F(ring_splice_aux, data_without_a_record_is_told)
 {
 	ASSERT_EQ(0, map_area(&self->area, &self->ring, self->fd, PROT_READ | PROT_WRITE));

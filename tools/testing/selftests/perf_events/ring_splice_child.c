@@ -2,8 +2,8 @@
 /*
  * perf ring buffer selftests - children that end while splice(2) takes the records
  *
- * A page that a pipe has must have no writer, on whatever CPU a child ends. The bytes
- * go through a socket, which frees the pages for others, and must be whole records.
+ * A page in a pipe must have no writer, whatever CPU a child ends on. The bytes go
+ * through a socket, which frees the pages for other use, and must be whole records.
  *
  * PERF_STRESS_SECONDS tells for how long, 4 if it is not set.
  */
@@ -78,7 +78,7 @@ static void add_event(struct __test_metadata *const _metadata,
 	}
 }
 
-/* Whole records of what has come so far are added up, the rest waits for more. */
+/* Add up whole records of the data so far, and keep the rest. */
 static void add_up(struct _test_data_ring_splice_child *self)
 {
 	struct perf_event_header *header;
@@ -95,7 +95,7 @@ static void add_up(struct _test_data_ring_splice_child *self)
 	memmove(self->bytes, self->bytes + at, self->len);
 }
 
-/* Whether anything has come. */
+/* Take data, and return whether there was any. */
 static bool take(struct __test_metadata *const _metadata,
 		 struct _test_data_ring_splice_child *self)
 {
@@ -171,7 +171,7 @@ TEST_F_TIMEOUT(ring_splice_child, children_end_beside_a_writer, 900)
 	       sum->reads, sum->lost);
 }
 
-/* A record of many pages, which takes long to write. */
+/* Use records of many pages, which take long to write. */
 TEST_F_TIMEOUT(ring_splice_child, large_groups_end_beside_a_writer, 900)
 {
 	struct child_work *work = child_work_map();

@@ -24,7 +24,7 @@ static inline int buffer_alloc(int fd, const struct perf_event_buffer *buffer)
 	return event_ioctl(fd, PERF_EVENT_IOC_ALLOC_BUFFER, (unsigned long)buffer);
 }
 
-/* Gives the event a buffer of @nr pages of data. 0 or the negative errno. */
+/* Give the event a buffer of @nr pages of data. Returns 0 or the negative errno. */
 static inline int ring_alloc(int fd, size_t nr)
 {
 	struct perf_event_buffer buffer = splice_buffer(nr);
@@ -32,13 +32,13 @@ static inline int ring_alloc(int fd, size_t nr)
 	return buffer_alloc(fd, &buffer);
 }
 
-/* What ALLOC_BUFFER charges besides: the user page, and pages that come back. */
+/* Further charge of ALLOC_BUFFER: the user page, and pages that come back from pipes. */
 static inline size_t charged_pages(size_t nr)
 {
 	return 1 + nr + (nr / 4 < EXTRA_PAGES ? nr / 4 : EXTRA_PAGES);
 }
 
-/* A buffer that is not there, or the reason why there cannot be one. */
+/* Get the reason for which the kernel has no such buffers, or NULL. */
 static inline const char *no_splice(void)
 {
 	struct perf_event_attr attr = fault_attr();
@@ -93,7 +93,7 @@ static inline void pipe_close(int pipes[2])
 	close(pipes[1]);
 }
 
-/* What came out of a buffer, in one piece. */
+/* Data of a buffer, in one piece. */
 struct stream {
 	char	*data;
 	size_t	len;
@@ -109,7 +109,7 @@ static inline int stream_init(struct stream *stream, size_t max)
 	return stream->data == MAP_FAILED ? -errno : 0;
 }
 
-/* Reads exactly @len bytes that are in the pipe. */
+/* Read exactly @len bytes from the pipe. */
 static inline int stream_read(struct stream *stream, int from, size_t len)
 {
 	while (len) {
@@ -125,8 +125,8 @@ static inline int stream_read(struct stream *stream, int from, size_t len)
 }
 
 /*
- * Takes all there is, at most @step bytes at once. What the last splice() gave: 0 at
- * the end, or -EAGAIN.
+ * Move all data, at most @step bytes at once. Return the result of the last splice(): 0
+ * at the end, or -EAGAIN.
  */
 static inline ssize_t stream_drain(struct stream *stream, int fd, int pipes[2], size_t step)
 {
@@ -139,7 +139,7 @@ static inline ssize_t stream_drain(struct stream *stream, int fd, int pipes[2], 
 	return ret;
 }
 
-/* Adds up the records, which must fill the stream exactly. @size is that of a sample. */
+/* Add up the records, which must fill the stream exactly. @size is the size of a sample. */
 static inline void stream_sum_size(const struct stream *stream, struct ring_sum *sum,
 				   size_t size)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf ring buffer selftests - who may go first, and what stays of a spliced buffer
+ * perf ring buffer selftests - the lifetime of a spliced buffer
  *
- * The file of the event has the buffer, a mapping of the user page has the file, and
- * pipes and sockets have the pages that they were given. Each may outlive the others.
+ * The file of the event holds the buffer, a mapping of the user page holds the file,
+ * and pipes and sockets hold the pages that were moved to them. Each may outlive the
+ * others.
  */
 #define _GNU_SOURCE
 
@@ -42,7 +43,7 @@ FIXTURE_TEARDOWN(ring_splice_life)
 	pipe_close(self->pipes);
 }
 
-/* Other memory gets the pages that are free. */
+/* Use free pages for other memory. */
 static void use_free_pages(void)
 {
 	size_t size = 16 * MIB;
@@ -95,7 +96,7 @@ TEST_F(ring_splice_life, second_pipe_outlives_file_and_first_pipe)
 	pipe_close(copy);
 }
 
-/* A page goes to a second pipe, half of it to a third one. */
+/* Move a page to a second pipe, and half of it to a third one. */
 TEST_F(ring_splice_life, page_may_be_split_among_pipes)
 {
 	size_t half = page_size() / 2;
@@ -137,7 +138,7 @@ TEST_F(ring_splice_life, mapped_user_page_keeps_the_file)
 	record_faults(other, 5);
 	EXPECT_EQ(5 * SAMPLE_SIZE, ring_head(&ring));
 	ASSERT_EQ(0, ring_unmap(&ring));
-	/* Now the other one has no buffer, and may have one of its own. */
+	/* Now the other event has no buffer, and may get one of its own. */
 	EXPECT_EQ(-EINVAL, ring_splice(other, self->pipes[1], MIB));
 	EXPECT_EQ(0, ring_alloc(other, NR_PAGES));
 	close(other);
@@ -158,7 +159,7 @@ TEST_F(ring_splice_life, redirected_event_loses_the_buffer_with_its_file)
 	close(other);
 }
 
-/* Through a redirected event: that file is not the one that reads. */
+/* Map through a redirected event, whose file does not read the buffer. */
 TEST_F(ring_splice_life, user_page_of_another_event_cannot_be_mapped)
 {
 	int other = event_open(&self->attr), i;
@@ -167,11 +168,11 @@ TEST_F(ring_splice_life, user_page_of_another_event_cannot_be_mapped)
 	ASSERT_EQ(0, event_ioctl(other, PERF_EVENT_IOC_SET_OUTPUT, self->fd));
 	EXPECT_EQ(-EBUSY, ring_map(&ring, other, 0));
 	ASSERT_EQ(0, close(self->fd));
-	/* An event that has the memory of the first one must not be taken for it. */
+	/* An event that reuses the memory of the first one must not be mistaken for it. */
 	for (i = 0; i < 20; i++) {
 		int fd = event_open(&self->attr);
 
-		/* Its buffer has gone with the file that read it. */
+		/* The buffer ended with the file that read it. */
 		EXPECT_EQ(-EINVAL, event_ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, other));
 		EXPECT_EQ(-EINVAL, ring_splice(fd, self->pipes[1], MIB));
 		close(fd);
@@ -218,7 +219,7 @@ static int receive_fd(int from)
 	return fd;
 }
 
-/* A process that measures itself sends the file away, and is gone. */
+/* A process that measures itself passes the file on, and exits. */
 TEST_F(ring_splice_life, file_outlives_the_process_that_made_it)
 {
 	int sockets[2], fd, status;
@@ -262,7 +263,7 @@ TEST_F(ring_splice_life, buffer_outlives_exec)
 		    send_fd(sockets[1], fd))
 			_exit(1);
 		record_faults(fd, FILL);
-		/* The mapping goes with it, and the end is that of the new program. */
+		/* The exec removes the mapping, and the end comes with the new program. */
 		execl("/bin/true", "true", NULL);
 		execl("/usr/bin/true", "true", NULL);
 		_exit(2);
@@ -296,7 +297,7 @@ TEST_F(ring_splice_life, child_reads_the_buffer_of_its_parent)
 	EXPECT_TRUE(is_whole(&self->stream, FILL));
 }
 
-/* The last reference is in flight, to a socket that nobody will read. */
+/* The last reference is in a message to a socket that is never read. */
 TEST_F(ring_splice_life, buffer_goes_with_the_last_file)
 {
 	int sockets[2], other = event_open(&self->attr);
@@ -315,7 +316,7 @@ TEST_F(ring_splice_life, buffer_goes_with_the_last_file)
 	close(other);
 }
 
-/* A thread that asks for a buffer, by a structure that no one has written yet. */
+/* A thread that requests a buffer with a structure on a page that is not present yet. */
 struct waiting_alloc {
 	void		*arg;
 	int		fd;

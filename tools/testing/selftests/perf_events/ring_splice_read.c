@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * perf ring buffer selftests - what splice(2) takes out of a buffer, and what stays
- */
+/* perf ring buffer selftests - data that splice(2) moves, and data that stays */
 #define _GNU_SOURCE
 
 #include <pthread.h>
@@ -45,7 +43,7 @@ static unsigned int samples_in(size_t bytes)
 	return bytes / SAMPLE_SIZE;
 }
 
-/* As many samples as the buffer takes at most while nobody reads it. */
+/* Maximum number of samples that fit into the buffer without a reader. */
 static unsigned int samples_to_fill(size_t nr_pages)
 {
 	return (nr_pages * page_size() - 1) / SAMPLE_SIZE;
@@ -116,7 +114,7 @@ TEST_F_TIMEOUT(ring_splice_read, any_length_gives_the_same_stream, 300)
 	EXPECT_FALSE(self->sum.bad);
 }
 
-/* Changing from one to another in each lap: pages are moved, and copied, at any place. */
+/* Mix lengths in each lap, so that pages are moved and copied at any position. */
 TEST_F_TIMEOUT(ring_splice_read, lengths_mix, 300)
 {
 	unsigned int seed = 1, faults = 0, i;
@@ -129,7 +127,7 @@ TEST_F_TIMEOUT(ring_splice_read, lengths_mix, 300)
 
 		record_faults(self->fd, some);
 		faults += some;
-		/* Not all of it, so that the writer comes to where the reader is. */
+		/* Do not take all data, so that the writer reaches the reader. */
 		ret = ring_splice(self->fd, self->pipes[1], len);
 		if (ret == -EAGAIN)
 			continue;
@@ -146,8 +144,8 @@ TEST_F_TIMEOUT(ring_splice_read, lengths_mix, 300)
 }
 
 /*
- * The reader has some bytes of a page, the writer fills the buffer up to there, in that
- * very page, and only then the reader goes on.
+ * The reader takes some bytes of a page, the writer fills the buffer up to this
+ * position, in the same page, and only then the reader continues.
  */
 TEST_F_TIMEOUT(ring_splice_read, page_that_is_partly_read_stays, 300)
 {
@@ -164,7 +162,7 @@ TEST_F_TIMEOUT(ring_splice_read, page_that_is_partly_read_stays, 300)
 		ASSERT_EQ(0, stream_read(&self->stream, self->pipes[0], ret));
 		record_faults(self->fd, samples_in(some) - 1);
 		faults += samples_in(some) - 1;
-		/* All but the rest of the buffer. */
+		/* Take all but the last page of the buffer. */
 		ret = ring_splice(self->fd, self->pipes[1], (NR_PAGES - 1) * page_size());
 		ASSERT_EQ((NR_PAGES - 1) * page_size(), ret);
 		ASSERT_EQ(0, stream_read(&self->stream, self->pipes[0], ret));
@@ -236,7 +234,7 @@ TEST_F(ring_splice_read, pipe_without_reader_takes_nothing)
 	close(broken[1]);
 }
 
-/* Copies what is in the pipe, and leaves it there. */
+/* Copy the data in the pipe, and leave it there. */
 static int peek(struct stream *stream, int from, size_t len)
 {
 	int copy[2], ret = -1;
@@ -249,7 +247,7 @@ static int peek(struct stream *stream, int from, size_t len)
 	return ret;
 }
 
-/* Goes @laps times round in the buffer, whose records go to nowhere. */
+/* Fill the buffer @laps times and discard the records. */
 static int go_round(int fd, unsigned int laps)
 {
 	struct stream stream;
@@ -261,7 +259,7 @@ static int go_round(int fd, unsigned int laps)
 	for (i = 0; i < 2 * laps; i++) {
 		record_faults(fd, samples_to_fill(NR_PAGES) / 2);
 		stream.len = 0;
-		/* Each second time without a page that is moved. */
+		/* Move no page every other time. */
 		if (stream_drain(&stream, fd, pipes, i & 1 ? page_size() / 2 : MIB) != -EAGAIN)
 			ret = -1;
 	}
@@ -281,7 +279,7 @@ TEST_F_TIMEOUT(ring_splice_read, bytes_in_a_pipe_never_change, 300)
 	record_faults(self->fd, faults);
 	ASSERT_EQ(len, ring_splice(self->fd, self->pipes[1], MIB));
 	ASSERT_EQ(0, peek(&self->stream, self->pipes[0], len));
-	/* Two pipes have the pages; one of them lets go after a while. */
+	/* Two pipes hold the pages; one of them drops them after a while. */
 	ASSERT_EQ(len, tee(self->pipes[0], copy[1], len, 0));
 	ASSERT_EQ(0, go_round(self->fd, NR_LAPS / 2));
 	ASSERT_EQ(0, stream_read(&self->stream, copy[0], len));
@@ -292,7 +290,7 @@ TEST_F_TIMEOUT(ring_splice_read, bytes_in_a_pipe_never_change, 300)
 	pipe_close(copy);
 }
 
-/* The socket has the pages themselves, while the pipe has let go of them. */
+/* The socket holds the pages, while the pipe has dropped them. */
 TEST_F_TIMEOUT(ring_splice_read, bytes_in_a_socket_never_change, 300)
 {
 	unsigned int faults = 4 * samples_in(page_size());
@@ -318,8 +316,8 @@ TEST_F_TIMEOUT(ring_splice_read, bytes_in_a_socket_never_change, 300)
 }
 
 /*
- * Larger than the stack, of which a sample has as much as there is. The rest must be
- * zero as long as no page has been used before.
+ * Request a dump that is larger than the stack, so that a sample has the whole stack.
+ * The rest must be zero even if the page was used before.
  */
 TEST_F(ring_splice_read, hole_in_a_record_shows_no_memory)
 {
@@ -329,7 +327,7 @@ TEST_F(ring_splice_read, hole_in_a_record_shows_no_memory)
 	size_t i, bytes = 0;
 	char *stack;
 
-	/* Free pages that are anything but zero. */
+	/* Free pages with non-zero contents. */
 	stack = mmap(NULL, old, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, stack);
 	memset(stack, 0xa5, old);
@@ -362,7 +360,7 @@ TEST_F(ring_splice_read, hole_in_a_record_shows_no_memory)
 	EXPECT_LT(5, bytes);
 }
 
-/* Faults of a child that lasts until it is told to end. */
+/* A child that faults, and waits for a command to end. */
 struct child {
 	pid_t	pid;
 	int	go[2];
@@ -381,7 +379,7 @@ static int child_start(struct child *child, unsigned int faults)
 		close(child->go[1]);
 		if (read(child->go[0], &c, 1) == 1)
 			make_faults(faults);
-		/* Done is done, and then the other end is closed. */
+		/* The child ends when the other end of the pipe is closed. */
 		_exit(read(child->go[0], &c, 1) ? 1 : 0);
 	}
 	close(child->go[0]);
@@ -403,7 +401,7 @@ static int child_end(struct child *child)
 	return status;
 }
 
-/* Disabled until it has its buffer: the child may be at its first instructions still. */
+/* Open the event disabled, because the child may still be at its first instructions. */
 static int open_of_child(struct child *child, struct perf_event_attr *attr, size_t nr)
 {
 	int fd;

@@ -3,9 +3,9 @@
  * perf ring buffer selftests - spliced buffers, everything at once
  *
  * Processes that share the descriptors of a few events and of a few pipes allocate,
- * splice, tee, read, send to sockets, map, redirect, pause, close, fork and die as they
- * like, while the events write. All that comes out of a socket must be of records, and
- * nothing may be left charged. The rest is for KASAN, lockdep, KCSAN and kmemleak.
+ * splice, tee, read, send to sockets, map, redirect, pause, close, fork and die at
+ * random, while the events write. All data from a socket must consist of records, and
+ * nothing may stay charged. KASAN, lockdep, KCSAN and kmemleak find other defects.
  *
  * PERF_STRESS_SECONDS tells for how long, 4 if it is not set.
  */
@@ -62,7 +62,7 @@ static size_t pick_len(struct worker *worker)
 	return pick(worker, 3) ? MIB : pick(worker, 3 * page_size()) + 1;
 }
 
-/* A timer, so that a call that waits comes back. */
+/* Set a timer, so that a call that waits returns. */
 static void wait_for_records(struct worker *worker)
 {
 	struct itimerval soon = { .it_value.tv_usec = 2000 };
@@ -106,7 +106,7 @@ static void map_or_unmap(struct worker *worker)
 		memset(worker->page, pick(worker, 256), page_size() / 4);
 }
 
-/* Events of the worker alone, so that a close is the last one. */
+/* These events belong to the worker alone, so that a close releases them. */
 static void reopen(struct worker *worker)
 {
 	int *fd = &worker->fds[NR_SHARED + pick(worker, NR_OWN)];
@@ -190,7 +190,7 @@ static void work(struct worker *worker)
 
 static void no_action(int signal) { }
 
-/* By value: what the fixture holds is shared memory. */
+/* Pass it by value, because the fixture is in shared memory. */
 static void run_worker(struct worker worker)
 {
 	struct sigaction action = { .sa_handler = no_action };
@@ -249,7 +249,7 @@ FIXTURE_SETUP(ring_splice_stress)
 	attr.disabled = 0;
 	attr.sample_type |= PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
 	for (i = 0; i < NR_SHARED; i++) {
-		/* Three of one CPU, so that they can be redirected to each other. */
+		/* Open three events for one CPU, so that they can be redirected to each other. */
 		attr.config = i & 1 ? PERF_COUNT_SW_CONTEXT_SWITCHES :
 				      PERF_COUNT_SW_PAGE_FAULTS;
 		self->worker.fds[i] = event_open_on(&attr, -1, i / 3 % self->cpus);
@@ -299,7 +299,7 @@ TEST_F_TIMEOUT(ring_splice_stress, nothing_is_left_over, 900)
 		pipe_close(self->worker.pipes[i]);
 
 	EXPECT_EQ(0, vm_pin_kb());
-	/* Two buffers for each CPU and not one more. */
+	/* Exactly two buffers for each CPU fit. */
 	ASSERT_EQ(0, set_memlock(0));
 	for (i = 0; i < 2 * self->cpus; i++) {
 		ASSERT_EQ(0, try_buffer(8)) {

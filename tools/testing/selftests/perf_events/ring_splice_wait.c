@@ -46,13 +46,13 @@ static unsigned int samples_to_fill(void)
 	return (NR_PAGES * page_size() - 1) / SAMPLE_SIZE;
 }
 
-/* The first sample whose end is more than @watermark bytes into the buffer. */
+/* Number of the first sample that ends more than @watermark bytes into the buffer. */
 static unsigned int sample_beyond(size_t watermark)
 {
 	return watermark / SAMPLE_SIZE + 1;
 }
 
-/* Faults until poll() says POLLIN, and returns how many that were. */
+/* Take faults until poll() reports POLLIN, and return their number. */
 static unsigned int faults_to_wakeup(int fd)
 {
 	unsigned int nr;
@@ -89,7 +89,7 @@ TEST_F(ring_splice_wait, watermark_of_the_buffer_goes_before_that_of_the_event)
 	EXPECT_EQ(sample_beyond(1000), faults_to_wakeup(fd));
 	close(fd);
 
-	/* More than there is would never come. */
+	/* A larger watermark would never be reached. */
 	fd = event_open(&self->attr);
 	buffer.watermark = ~0U;
 	ASSERT_EQ(0, buffer_alloc(fd, &buffer));
@@ -108,7 +108,7 @@ TEST_F(ring_splice_wait, poll_says_so_until_it_is_read)
 	EXPECT_EQ(POLLIN, poll_now(self->fd));
 	EXPECT_EQ(nr * SAMPLE_SIZE - page_size(), ring_splice(self->fd, self->pipes[1], MIB));
 	EXPECT_EQ(0, poll_now(self->fd));
-	/* What came before is not counted again. */
+	/* Earlier records are not counted again. */
 	record_faults(self->fd, 1);
 	EXPECT_EQ(0, poll_now(self->fd));
 	EXPECT_LT(1, faults_to_wakeup(self->fd));
@@ -154,7 +154,7 @@ TEST_F(ring_splice_wait, paused_buffer_can_be_drained)
 	EXPECT_EQ(0, poll_now(self->fd));
 	ASSERT_EQ(0, event_ioctl(self->fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 0));
 	record_faults(self->fd, 1);
-	/* The pipe still has what was taken before. */
+	/* The pipe still has the data of the last call. */
 	ASSERT_EQ(0, stream_read(&self->stream, self->pipes[0], 3 * SAMPLE_SIZE));
 	ASSERT_EQ(-EAGAIN, stream_drain(&self->stream, self->fd, self->pipes, MIB));
 	stream_sum(&self->stream, &self->sum);
@@ -163,7 +163,7 @@ TEST_F(ring_splice_wait, paused_buffer_can_be_drained)
 	EXPECT_EQ(1, self->sum.lost_records);
 }
 
-/* A call that waits, in a thread; what it gave. */
+/* A call that waits in a thread, and its result. */
 struct waiter {
 	pthread_t	thread;
 	int		fd;
@@ -243,7 +243,7 @@ TEST_F(ring_splice_wait, signal_ends_the_wait)
 	EXPECT_EQ(3 * SAMPLE_SIZE, ring_splice(self->fd, self->pipes[1], MIB));
 }
 
-/* Who waits for records does not stop those who use the pipe. */
+/* A call that waits for records does not block other users of the pipe. */
 TEST_F(ring_splice_wait, pipe_is_free_meanwhile)
 {
 	struct pollfd pollfd = { .fd = self->pipes[0], .events = POLLIN };
@@ -270,7 +270,7 @@ TEST_F(ring_splice_wait, reader_of_the_pipe_may_go_meanwhile)
 	ASSERT_EQ(0, close(pipes[0]));
 	record_faults(self->fd, samples_to_fill());
 	EXPECT_EQ(-EPIPE, waiter_end(&waiter));
-	/* And nothing is lost with it. */
+	/* No data is lost. */
 	EXPECT_EQ(samples_to_fill() * SAMPLE_SIZE,
 		  ring_splice(self->fd, self->pipes[1], MIB));
 	close(pipes[1]);
@@ -294,7 +294,7 @@ TEST_F(ring_splice_wait, pipe_may_fill_meanwhile)
 	free(page);
 }
 
-/* The length is cut to the room that there is when the call can go on. */
+/* The length is limited by the room when the call continues. */
 TEST_F(ring_splice_wait, room_that_comes_meanwhile_counts)
 {
 	unsigned int nr = sample_beyond(NR_PAGES * page_size() / 2);
@@ -314,7 +314,7 @@ TEST_F(ring_splice_wait, room_that_comes_meanwhile_counts)
 	free(page);
 }
 
-/* A child that faults @faults times when told to, and ends when told to. */
+/* A child that faults @faults times on one command, and ends on another. */
 struct child {
 	pid_t	pid;
 	int	to[2];
@@ -329,8 +329,8 @@ static int child_fault(struct child *child)
 }
 
 /*
- * It has been through all that it will do, and waits: a page of its own that is still
- * to be brought in would be one fault more.
+ * Let the child run its code once before it waits, because a page of its own that is
+ * not present would cause one more fault.
  */
 static int child_start(struct child *child, unsigned int faults)
 {
@@ -365,7 +365,7 @@ static int child_end(struct child *child)
 	return status;
 }
 
-/* An event of the child, with a buffer, that does not run yet. */
+/* Open an event of the child, with a buffer, that is not enabled yet. */
 static int alloc_of_child(struct child *child, struct perf_event_attr *attr)
 {
 	int fd;
@@ -390,7 +390,7 @@ static int open_of_child(struct child *child, struct perf_event_attr *attr)
 	return fd;
 }
 
-/* An event of a new child, all of whose ten faults are lost, as output is paused. */
+/* Open an event of a new child, whose ten faults are all lost because output is paused. */
 static int open_of_losing_child(struct child *child, struct perf_event_attr *attr)
 {
 	int fd;
@@ -460,7 +460,7 @@ TEST_F(ring_splice_wait, end_of_the_task_ends_the_wait)
 	close(fd);
 }
 
-/* Of a loss at the very end there is no next record that tells it. */
+/* After a loss at the very end, no next record reports it. */
 TEST_F(ring_splice_wait, last_loss_is_told_before_the_end)
 {
 	struct ring_lost *last;
@@ -536,8 +536,8 @@ static void *fill_pipe(void *arg)
 
 /*
  * The pipe is unlocked while the reader waits for the last writer. If others fill it
- * meanwhile, the record of the last loss has no room, and a reader that does not wait
- * is told so.
+ * meanwhile, the record of the last loss has no room, and a non-blocking reader gets
+ * EAGAIN.
  */
 TEST_F_TIMEOUT(ring_splice_wait, pipe_may_fill_before_the_end, 60)
 {
@@ -563,7 +563,7 @@ TEST_F_TIMEOUT(ring_splice_wait, pipe_may_fill_before_the_end, 60)
 		pipe_close(pipes);
 		if (ret == -EAGAIN) {
 			told++;
-			/* What the pipe had no room for is there still. */
+			/* Data for which the pipe had no room is still in the buffer. */
 			ret = ring_splice(fd, self->pipes[1], MIB);
 			EXPECT_EQ(0, stream_read(&self->stream, self->pipes[0], ret));
 		}
@@ -590,7 +590,7 @@ TEST_F(ring_splice_wait, no_loss_needs_no_record)
 	close(fd);
 }
 
-/* The task of the owner is gone, that of the other event is not. */
+/* The task of the owner is gone, but the task of the other event is not. */
 TEST_F(ring_splice_wait, end_is_that_of_all_events)
 {
 	struct waiter waiter;
@@ -620,7 +620,7 @@ TEST_F(ring_splice_wait, end_is_that_of_all_events)
 	close(owner);
 }
 
-/* The end is when the last child is gone. */
+/* The end comes when the last child is gone. */
 TEST_F(ring_splice_wait, end_is_that_of_inherited_events_too)
 {
 	int fd, status, go[2];
@@ -634,7 +634,7 @@ TEST_F(ring_splice_wait, end_is_that_of_inherited_events_too)
 	ASSERT_LE(0, pid);
 	if (!pid) {
 		close(go[1]);
-		/* The event comes meanwhile, and the grandchild inherits it. */
+		/* The event is opened meanwhile, and the grandchild inherits it. */
 		if (read(go[0], &c, 1) != 1)
 			_exit(1);
 		if (!fork())
@@ -652,7 +652,7 @@ TEST_F(ring_splice_wait, end_is_that_of_inherited_events_too)
 	EXPECT_EQ(-EAGAIN, ring_splice(fd, self->pipes[1], MIB));
 	EXPECT_EQ(0, poll_now(fd) & POLLHUP);
 	close(go[1]);
-	/* Whatever it may have written on the way, the end comes. */
+	/* The end comes after all of its records. */
 	while (ring_splice_flags(fd, self->pipes[1], MIB, 0) > 0)
 		;
 	EXPECT_EQ(POLLHUP, poll_now(fd));

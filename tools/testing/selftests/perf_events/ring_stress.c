@@ -3,11 +3,11 @@
  * perf ring buffer selftests - everything at once
  *
  * Processes that share the descriptors of a few events, and have some of their own,
- * map, read, unmap, redirect, close, fork and die as they like, while the events
- * write. With pmusim two of the shared events have AUX areas, and somebody always
- * takes snapshots of them. Nothing of it may be left over: what the user may lock in
- * the end is what it was in the beginning, and kmemleak, if the kernel has it, must
- * not find anything. The rest is for KASAN, lockdep and KCSAN to find.
+ * map, read, unmap, redirect, close, fork and die at random, while the events write.
+ * With pmusim two of the shared events have AUX areas, of which snapshots are taken
+ * all the time. Nothing may be left over: the user can lock as much as in the
+ * beginning, and kmemleak, if the kernel has it, must not report anything. KASAN,
+ * lockdep and KCSAN find other defects.
  *
  * PERF_STRESS_SECONDS tells for how long, 4 if it is not set.
  */
@@ -27,7 +27,7 @@
 #define NR_WORKERS	4
 #define NR_RINGS	4
 
-/* A buffer that is mapped, and the AUX area behind it. */
+/* A mapped buffer, and the AUX area behind it. */
 struct place {
 	struct ring	ring;
 	struct aux_area	area;
@@ -63,7 +63,7 @@ static struct place *pick_place(struct worker *worker)
 	return &worker->places[pick(worker, NR_RINGS)];
 }
 
-/* The AUX area may stay, or go later. */
+/* The AUX area may stay, or be unmapped later. */
 static void map_or_unmap(struct worker *worker)
 {
 	struct place *place = pick_place(worker);
@@ -101,7 +101,7 @@ static void snapshot(struct worker *worker)
 		event_enable(fd);
 }
 
-/* Events of the worker alone, so that a close is the last one. */
+/* These events belong to the worker alone, so that a close releases them. */
 static void reopen(struct worker *worker)
 {
 	int *fd = &worker->fds[NR_SHARED + pick(worker, NR_OWN)];
@@ -113,7 +113,7 @@ static void reopen(struct worker *worker)
 	*fd = event_open_on(&attr, 0, attr.inherit ? 0 : -1);
 }
 
-/* A reader that finds nonsense stops reading; others move the tail as well. */
+/* Stop at invalid data, because other readers move the tail as well. */
 static void read_some(struct worker *worker)
 {
 	struct ring *ring = &pick_place(worker)->ring;
@@ -153,7 +153,7 @@ static void move(struct worker *worker)
 	ring->data = (char *)page + page_size();
 }
 
-/* The mappings are not inherited, so that the child has the descriptors alone. */
+/* The child inherits the descriptors, but no mappings. */
 static void fork_one(struct worker *worker)
 {
 	struct ring ring;
@@ -214,7 +214,7 @@ static void work(struct worker *worker)
 	}
 }
 
-/* By value: what the fixture holds is shared memory. */
+/* Pass it by value, because the fixture is in shared memory. */
 static void run_worker(struct worker worker)
 {
 	int i;
@@ -238,8 +238,8 @@ FIXTURE(ring_stress)
 };
 
 /*
- * How many bytes kmemleak has to say, 0 if it is off. It takes no memory for leaked
- * that is younger than five seconds, nor any that has changed since the scan before.
+ * Get the length of kmemleak's report, 0 if it is off. kmemleak ignores memory that is
+ * younger than five seconds, or that has changed since the last scan.
  */
 static ssize_t leaks_found(int fd, char *text, size_t size)
 {
@@ -260,7 +260,7 @@ FIXTURE_SETUP(ring_stress)
 
 	if (geteuid())
 		SKIP(return, "needs root for events of a CPU");
-	/* While it may be opened. There is none without CONFIG_DEBUG_KMEMLEAK. */
+	/* Open it as root. The file does not exist without CONFIG_DEBUG_KMEMLEAK. */
 	self->kmemleak = open(KMEMLEAK, O_RDWR);
 	self->cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	self->uid = STRESS_UID + getpid();
@@ -271,7 +271,7 @@ FIXTURE_SETUP(ring_stress)
 	attr.disabled = 0;
 	attr.sample_type |= PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
 	for (i = 0; i < NR_SOFTWARE; i++) {
-		/* Three of one CPU, so that they can be redirected to each other. */
+		/* Open three events for one CPU, so that they can be redirected to each other. */
 		attr.config = i & 1 ? PERF_COUNT_SW_CONTEXT_SWITCHES :
 				      PERF_COUNT_SW_PAGE_FAULTS;
 		self->worker.fds[i] = event_open_on(&attr, -1, i / 3 % self->cpus);
@@ -327,7 +327,7 @@ TEST_F_TIMEOUT(ring_stress, nothing_is_left_over, 900)
 		close(self->worker.fds[i]);
 
 	EXPECT_EQ(0, vm_pin_kb());
-	/* Eight pages for each CPU and not one more. */
+	/* Exactly eight pages for each CPU fit. */
 	ASSERT_EQ(0, set_memlock(0));
 	for (i = 0; i < 8 * self->cpus; i++) {
 		ASSERT_EQ(0, try_map(0)) {

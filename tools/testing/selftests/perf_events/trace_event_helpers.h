@@ -2,7 +2,7 @@
 /*
  * perf selftests - events at tracepoints and probes, and how to hit them
  *
- * After kselftest_harness.h and event_helpers.h.
+ * Include this after kselftest_harness.h and event_helpers.h.
  */
 #ifndef _TRACE_EVENT_HELPERS_H
 #define _TRACE_EVENT_HELPERS_H
@@ -13,7 +13,7 @@
 
 #define TRACE_RING_PAGES	16
 
-/* What hits it is a call in the program below: one hit for each. */
+/* A call in the program below hits it, once for each call. */
 enum trace_class {
 	TRACE_SYSCALL_ENTER,
 	TRACE_SYSCALL_EXIT,
@@ -39,13 +39,13 @@ static inline bool is_uprobe(enum trace_class class)
 	return class >= TRACE_UPROBE;
 }
 
-/* Its registers are those of the program. */
+/* Tell whether the hit is in user mode. */
 static inline bool is_in_user_mode(enum trace_class class)
 {
 	return class <= TRACE_SYSCALL_EXIT || is_uprobe(class);
 }
 
-/* A tracepoint as SYSTEM/NAME, -1 without it. */
+/* Get the ID of the tracepoint SYSTEM/NAME, -1 if it does not exist. */
 static inline long trace_event_id(const char *name)
 {
 	static const char * const roots[] = {
@@ -62,7 +62,7 @@ static inline long trace_event_id(const char *name)
 	return id;
 }
 
-/* Called through a pointer that is loaded each time, so that there is a call. */
+/* Call it by a pointer that is loaded each time, so that it is not inlined. */
 static void trace_probed(void)
 {
 	asm volatile("nop\n\tnop" : : : "memory");
@@ -76,10 +76,10 @@ static void (*trace_call_probed)(void) = trace_probed;
 
 /**
  * trace_attr() - the attributes of an event that counts
- * @class: what it counts
+ * @class: class of events to count
  *
- * The system call is one that nobody else makes: a daemon that is told of a CPU
- * that came back calls getppid(2) on it.
+ * The system call is one that no other program makes: a daemon that learns of a
+ * CPU that came back calls getppid(2) on it.
  *
  * Return: a type of -1 if there is no such class.
  */
@@ -153,7 +153,7 @@ static inline __u64 trace_count(int fd)
 	return read(fd, &value, sizeof(value)) == sizeof(value) ? value : ~0ULL;
 }
 
-/* An event that writes a record for each hit, or for as many as it has a period. */
+/* An event that writes a record for each hit, or for each period. */
 struct trace_sampler {
 	struct perf_event_mmap_page *ring;
 	__u64 seen;
@@ -193,7 +193,7 @@ static inline void sampler_close(struct trace_sampler *sampler)
 	close(sampler->fd);
 }
 
-/* The samples since the last call; ~0 if there is anything else. */
+/* Number of samples since the last call; ~0 if there are other records. */
 static inline __u64 sampler_read(struct trace_sampler *sampler)
 {
 	__u64 head = __atomic_load_n(&sampler->ring->data_head, __ATOMIC_ACQUIRE);
@@ -212,7 +212,7 @@ static inline __u64 sampler_read(struct trace_sampler *sampler)
 	return samples;
 }
 
-/* The program returns @verdict: 0 keeps the events from being counted. */
+/* Load a program that returns @verdict; events do not count if it is 0. */
 static inline int trace_load_program(enum trace_class class, int verdict)
 {
 	struct bpf_insn insns[] = {

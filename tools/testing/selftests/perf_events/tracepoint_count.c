@@ -2,9 +2,8 @@
 /*
  * perf selftests - events at tracepoints and probes that count
  *
- * An event that counts needs nothing of a hit but that there was one. Other
- * events there, filters and BPF programs need more, come and go meanwhile, and
- * must not show in the count.
+ * A counting event needs no data of a hit. Other events, filters and BPF
+ * programs need data, come and go meanwhile, and must not affect the count.
  */
 #define _GNU_SOURCE
 
@@ -120,7 +119,7 @@ TEST_F(tracepoint_count, exclude_kernel_leaves_out_the_kernel_alone)
 	attr.exclude_kernel = 1;
 	user = trace_open(&attr, 0, -1);
 	ASSERT_LE(0, user);
-	/* What is traced in the kernel on behalf of a program is not asked for the other. */
+	/* Hits in the kernel on behalf of one program do not count for the other. */
 	attr.exclude_kernel = 0;
 	attr.exclude_user = 1;
 	kernel = trace_open(&attr, 0, -1);
@@ -158,7 +157,7 @@ TEST_F(tracepoint_count, sampling_event_comes_and_goes)
 	}
 }
 
-/* As long as one of them samples, each hit is sampled. */
+/* While one of the events samples, each hit is sampled. */
 TEST_F(tracepoint_count, last_of_many_samplers_has_its_samples)
 {
 	struct trace_sampler samplers[3];
@@ -240,7 +239,7 @@ TEST_F(tracepoint_count, filter_that_is_refused_is_none)
 	sampler_close(&sampler);
 }
 
-/* The filter is that of the event that was opened, also in a child. */
+/* A child's event has the filter of the opened event. */
 TEST_F(tracepoint_count, inherited_events_have_the_filter)
 {
 	struct perf_event_attr attr = self->attr;
@@ -255,7 +254,7 @@ TEST_F(tracepoint_count, inherited_events_have_the_filter)
 	ASSERT_EQ(0, ioctl(filtered, PERF_EVENT_IOC_SET_FILTER, "common_pid == 0"));
 	child = fork();
 	if (!child) {
-		/* Not those of the parent, which count this task, too. */
+		/* Hit only here, not in the parent, whose events count this task as well. */
 		trace_hit(variant->class, HITS);
 		_exit(0);
 	}
@@ -268,7 +267,7 @@ TEST_F(tracepoint_count, inherited_events_have_the_filter)
 	close(plain);
 }
 
-/* A filter is set while the child runs that has inherited the event. */
+/* Set a filter while a child runs that has inherited the event. */
 TEST_F(tracepoint_count, filter_reaches_a_running_child)
 {
 	struct perf_event_attr attr = self->attr;
@@ -277,7 +276,7 @@ TEST_F(tracepoint_count, filter_reaches_a_running_child)
 	char byte;
 	pid_t child;
 
-	/* For a probe at writing, the two words over the pipes. */
+	/* A probe of write(2) also counts the two words over the pipes. */
 	if (variant->class == TRACE_KPROBE || variant->class == TRACE_KRETPROBE)
 		counted += 2;
 	attr.inherit = 1;
@@ -298,7 +297,10 @@ TEST_F(tracepoint_count, filter_reaches_a_running_child)
 	}
 	for (i = 0; i < 2; i++) {
 		if (i) {
-			/* The child's word may be read before it has returned from writing it. */
+			/*
+			 * The parent may read the child's word before the write(2) of
+			 * the child has returned.
+			 */
 			while (trace_count(fd) < counted)
 				sched_yield();
 			ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_SET_FILTER, "common_pid == 0"));
@@ -323,8 +325,8 @@ static void be_counted_with_a_program(struct __test_metadata *const _metadata,
 	if (program < 0)
 		SKIP(return, "BPF: %s", strerror(errno));
 	/*
-	 * A probe is one for each event that is opened, and so are its programs;
-	 * a tracepoint is one for all.
+	 * Each opened event has a probe of its own, with its own programs; all events
+	 * share a tracepoint.
 	 */
 	carrier = is_probe(class) ? fd : trace_open(&attr, 0, -1);
 	ASSERT_LE(0, carrier);

@@ -2,9 +2,9 @@
 /*
  * perf selftests - events at tracepoints that count on many CPUs and for others
  *
- * What is hit on one CPU must not depend on what samples on another one, on who
- * comes and goes meanwhile, nor on the CPU being there all the time. Wakeups are
- * for the task that is woken, too.
+ * Counts on one CPU must not depend on sampling events of another CPU, on events
+ * that come and go meanwhile, nor on the CPU being online all the time. Wakeups
+ * count for the task that is woken, too.
  */
 #define _GNU_SOURCE
 
@@ -28,7 +28,7 @@ static int pin_to(int cpu)
 	return sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* Up to MAX_CPUS that this task may run on. */
+/* Find up to MAX_CPUS on which this task may run. */
 static int find_cpus(int *cpus)
 {
 	cpu_set_t set;
@@ -54,7 +54,7 @@ static struct perf_event_attr tracepoint_attr(const char *name)
 	};
 }
 
-/* Of whatever runs on a CPU: see trace_attr(). */
+/* Open an event of all tasks on a CPU: see trace_attr(). */
 FIXTURE(tracepoint_cpus)
 {
 	struct perf_event_attr attr;
@@ -107,7 +107,7 @@ TEST_F(tracepoint_cpus, sampling_on_one_cpu_is_nothing_to_others)
 	}
 }
 
-/* A task has its sampling event with it, on whatever CPU it runs. */
+/* The sampling event of a task follows it to any CPU. */
 TEST_F(tracepoint_cpus, sampler_moves_with_its_task)
 {
 	struct trace_sampler sampler;
@@ -134,7 +134,7 @@ struct hitter {
 	int cpu;
 };
 
-/* Counts itself by an event of its own, beside that of the CPU. */
+/* Count hits by an event of the thread, beside that of the CPU. */
 static void *hit_until_stopped(void *data)
 {
 	struct hitter *hitter = data;
@@ -152,7 +152,7 @@ static void *hit_until_stopped(void *data)
 	return NULL;
 }
 
-/* What needs records comes to a CPU and goes, a sampler, a filter or a program. */
+/* Events that need records come to a CPU and leave it: a sampler, a filter or a program. */
 static int disturb(const struct perf_event_attr *attr, int cpu, int program, int round)
 {
 	static const char * const filters[] = { "common_pid == 0", "common_pid != 0" };
@@ -230,8 +230,8 @@ static int set_online(int cpu, bool online)
 }
 
 /*
- * The events of a CPU go with it, whatever they were doing. Those that are opened
- * when it is back find nothing of them.
+ * The events of a CPU are removed with it, in any state. Events that are opened when it
+ * is back are not affected by them.
  */
 TEST_F_TIMEOUT(tracepoint_cpus, cpu_that_comes_back_starts_afresh, 120)
 {
@@ -242,7 +242,7 @@ TEST_F_TIMEOUT(tracepoint_cpus, cpu_that_comes_back_starts_afresh, 120)
 		SKIP(return, "needs two CPUs");
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, sampler_open(&old, self->attr, -1, cpu));
-		/* On that CPU when it goes. */
+		/* Be on the CPU when it goes offline. */
 		ASSERT_EQ(0, sampler_open(&mine, self->attr, 0, -1));
 		ASSERT_EQ(0, pin_to(cpu));
 		trace_hit(TRACE_SYSCALL_ENTER, HITS);
@@ -256,7 +256,7 @@ TEST_F_TIMEOUT(tracepoint_cpus, cpu_that_comes_back_starts_afresh, 120)
 		ASSERT_EQ(0, set_online(cpu, true));
 		ASSERT_EQ(0, pin_to(cpu));
 
-		/* Counting, sampling, and counting again. */
+		/* Count, sample, and count again. */
 		fd = trace_open(&self->attr, -1, cpu);
 		ASSERT_LE(0, fd);
 		trace_hit(TRACE_SYSCALL_ENTER, HITS);
@@ -278,9 +278,9 @@ TEST_F_TIMEOUT(tracepoint_cpus, cpu_that_comes_back_starts_afresh, 120)
 }
 
 /*
- * The sleeper waits for one word after the other and wakes nobody; the waker looks
- * how far it has come. Both are on one CPU, so that each word finds it asleep. A
- * wakeup by others is delivered to those events of a task that are for one CPU.
+ * The sleeper waits for one word after the other and wakes no task; the waker checks
+ * its progress. Both are on one CPU, so that each word finds the sleeper asleep. A
+ * wakeup by other tasks is delivered to the events of a task that are for one CPU.
  */
 FIXTURE(tracepoint_wakeup)
 {
@@ -347,7 +347,7 @@ static void wake_sleeper(struct __test_metadata *const _metadata, unsigned int *
 	unsigned int i, before;
 
 	for (i = 0; i < HITS; i++) {
-		/* A word that it takes without having slept is no wakeup. */
+		/* A word that the task reads without sleeping causes no wakeup. */
 		while (!is_asleep(sleeper))
 			sched_yield();
 		before = __atomic_load_n(awake, __ATOMIC_RELAXED);
@@ -357,7 +357,7 @@ static void wake_sleeper(struct __test_metadata *const _metadata, unsigned int *
 	}
 }
 
-/* The kernel's own threads are woken by whoever runs, so there may be more. */
+/* Any task may wake threads of the kernel, so the count may be higher. */
 #define EXPECT_WAKEUPS(_count) do {		\
 	__u64 _wakeups = (_count);		\
 						\
@@ -399,7 +399,7 @@ TEST_F(tracepoint_wakeup, waker_counts_one_who_is_not_traced)
 	close(waker);
 }
 
-/* All that the waker has counts; what the other one has would sample if it ran. */
+/* All events of the waker count; the event of the other task would sample if it ran. */
 TEST_F(tracepoint_wakeup, sampling_event_of_a_woken_task_counts_it)
 {
 	int waker = trace_open(&self->attr, 0, -1);
@@ -414,7 +414,7 @@ TEST_F(tracepoint_wakeup, sampling_event_of_a_woken_task_counts_it)
 	close(waker);
 }
 
-/* The filter of the woken task's event is asked, too. */
+/* The filter of the woken task's event applies, too. */
 TEST_F(tracepoint_wakeup, filter_of_a_woken_task_decides)
 {
 	int waker = trace_open(&self->attr, 0, -1), none, all;
@@ -437,7 +437,7 @@ TEST_F(tracepoint_wakeup, filter_of_a_woken_task_decides)
 	close(waker);
 }
 
-/* This one counts in nanoseconds: as many as the task has run. */
+/* This event counts in nanoseconds that the task has run. */
 TEST(trace_event_adds_what_it_counts_in)
 {
 	struct perf_event_attr clock_attr = {

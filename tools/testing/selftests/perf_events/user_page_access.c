@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf user page selftests - who may read the counters of a POWER processor
+ * perf user page selftests - access to the counters of a POWER processor
  *
- * One of the counters' access bits serves a whole CPU, so that what a task may
- * read depends on what else is counted there, and changes at any instruction.
+ * The access bits serve a whole CPU, so the access of a task depends on other
+ * events there, and may change at any instruction.
  */
 #define _GNU_SOURCE
 #include "../kselftest_harness.h"
 #include "user_page_helpers.h"
 
 #define NR_COUNTERS	6
-/* Of a raw event: for event based branches. */
+/* Config of a raw event for event based branches. */
 #define CONFIG_EBB	(1ULL << 63)
 
 static sigjmp_buf signal_return;
@@ -20,7 +20,7 @@ static void on_signal(int sig)
 	siglongjmp(signal_return, sig);
 }
 
-/* The signal that reading a counter gives, 0 for none. */
+/* Read a counter and return the signal that this causes, 0 for none. */
 static int signal_of_read(int counter, __u64 *value)
 {
 	struct sigaction action = { .sa_handler = on_signal }, old;
@@ -47,7 +47,7 @@ static int signal_of_write(void)
 	return sig;
 }
 
-/* MMCR0 as problem state sees it. */
+/* Read MMCR0 as problem state sees it. */
 static int signal_of_control_read(void)
 {
 	struct sigaction action = { .sa_handler = on_signal }, old;
@@ -62,7 +62,7 @@ static int signal_of_control_read(void)
 	return sig;
 }
 
-/* How many counters a task without any event can read. */
+/* Number of counters that a task without an event can read. */
 static int counters_of_a_stranger(int cpu)
 {
 	int status, i, readable = 0;
@@ -93,7 +93,7 @@ FIXTURE_SETUP(access)
 	if (user_page_setup(_metadata))
 		return;
 	ASSERT_EQ(0, pin(0));
-	/* A kernel without the control fails what it cannot keep closed. */
+	/* A kernel without the control fails here, because it cannot close counters. */
 	if (!access(USER_ACCESS, F_OK))
 		ASSERT_EQ(0, write_file(USER_ACCESS, "1"));
 	self->fd = user_open(&attr, 0, -1, -1);
@@ -143,7 +143,7 @@ TEST_F(access, event_without_mapping_shows_nothing)
 	int i;
 
 	page_unmap(self->page, 0);
-	/* Whatever writes the PMU next. */
+	/* This holds at the next write of the PMU, for any reason. */
 	ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_DISABLE, 0));
 	ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_ENABLE, 0));
 	for (i = 1; i <= NR_COUNTERS; i++) {
@@ -153,7 +153,7 @@ TEST_F(access, event_without_mapping_shows_nothing)
 	EXPECT_EQ(SIGILL, signal_of_control_read());
 }
 
-/* A profiler may count what its target is not to know. */
+/* A profiler may count something that its target must not know. */
 TEST_F(access, mapping_of_another_process_shows_nothing)
 {
 	struct perf_event_attr attr = instructions_attr();
@@ -191,7 +191,7 @@ TEST_F(access, mapping_of_another_process_shows_nothing)
 	close(fd);
 }
 
-/* Another process that counts this one, until it is told to end or dies with it. */
+/* Another process that counts this one, until it gets a command or this process ends. */
 struct observer {
 	pid_t	pid;
 	int	ready[2];
@@ -225,7 +225,7 @@ static void observer_stop(struct observer *o)
 	close(o->ready[1]);
 }
 
-/* What root's perf stat -p counts of a task is not for the task. */
+/* A task must not read the counts of root's perf stat -p. */
 TEST_F(access, event_of_another_opener_closes_the_counters)
 {
 	struct perf_event_attr attr = user_attr(PERF_TYPE_RAW, 0x1001e);
@@ -256,7 +256,7 @@ TEST_F(access, event_of_another_opener_closes_the_counters)
 	EXPECT_BRACKETS(&b);
 }
 
-/* Of its own, another event may count what it likes. */
+/* A second event of the task itself may count anything. */
 TEST_F(access, own_events_close_nothing)
 {
 	struct perf_event_attr attr = user_attr(PERF_TYPE_RAW, 0x1001e);
@@ -266,14 +266,14 @@ TEST_F(access, own_events_close_nothing)
 	fd = user_open(&attr, 0, -1, -1);
 	ASSERT_LE(0, fd);
 	EXPECT_LT(0, self->page->index);
-	/* Scheduled anew beside it. */
+	/* Schedule the event again, beside the other one. */
 	ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_DISABLE, 0));
 	ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_ENABLE, 0));
 	EXPECT_LT(0, self->page->index);
 	close(fd);
 }
 
-/* The parent opened it, who may have given up rights for the child since. */
+/* The parent opened it, and the child may have fewer privileges. */
 TEST_F(access, inherited_event_of_the_parent_closes_the_counters)
 {
 	struct perf_event_attr attr = user_attr(PERF_TYPE_RAW, 0x1001e);
@@ -298,7 +298,7 @@ TEST_F(access, inherited_event_of_the_parent_closes_the_counters)
 	close(parent);
 }
 
-/* Problem state sees of MMCR2 which counters do not run there. */
+/* In problem state, MMCR2 shows which counters do not run there. */
 static __u64 counters_frozen(void)
 {
 	__u64 mmcr2;
@@ -338,7 +338,7 @@ TEST_F(access, counter_beside_that_of_an_event_is_frozen)
 	self->fd = -1;
 }
 
-/* Two that run, of which one leaves: nothing is computed anew. */
+/* One of two running events leaves, after which MMCR0 is not recomputed. */
 TEST_F(access, counter_that_an_event_has_left_is_frozen)
 {
 	struct perf_event_attr attr = user_attr(PERF_TYPE_RAW, 0x500fa);
@@ -363,7 +363,7 @@ TEST_F(access, counter_that_an_event_has_left_is_frozen)
 	self->fd = -1;
 }
 
-/* Whether the kernel's log has the line, which comes once since it booted. */
+/* Tell whether the kernel's log has the line, which comes once after boot. */
 static bool log_has(const char *text)
 {
 	int fd = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -391,18 +391,18 @@ TEST_F(access, unused_counters_are_zero)
 	__u64 value;
 	int all, i;
 
-	/* Leave something where they were. */
+	/* Leave values in the counters. */
 	all = user_open(&attr, -1, 0, -1);
 	ASSERT_LE(0, all);
 	work(100000);
 	close(all);
 	ASSERT_LT(0, self->page->index);
 	for (i = 1; i <= NR_COUNTERS; i++) {
-		/* PMC6 runs whenever PMC5 does, where MMCR2 is not known. */
+		/* Without MMCR2, PMC6 runs whenever PMC5 does. */
 		if (i == self->page->index || (i == 6 && self->page->index == 5))
 			continue;
 		ASSERT_EQ(0, signal_of_read(i, &value));
-		/* The event may have come to it meanwhile, with a task switch. */
+		/* The event may have moved to this counter meanwhile, at a task switch. */
 		if (i == self->page->index)
 			continue;
 		ASSERT_EQ(0, value) {
@@ -411,7 +411,7 @@ TEST_F(access, unused_counters_are_zero)
 	}
 }
 
-/* PMC6 runs with PMC5, and is nobody's own when the event that ran both has left. */
+/* PMC6 runs with PMC5, and belongs to no event when the event that ran both has left. */
 TEST_F(access, counters_that_an_event_has_left_are_zero)
 {
 	struct perf_event_attr attr = user_attr(PERF_TYPE_RAW, 0x1001e);
@@ -564,7 +564,7 @@ TEST_F(access, reader_survives_changes_of_access)
 	child = start_child(toggle_access, NULL);
 	ASSERT_LT(0, child);
 	EXPECT_TRUE(brackets_run(&b, user_reads(), self->fd, self->page));
-	/* Without system calls in between, to be in the loop most of the time. */
+	/* Use no system calls in between, to be in the loop most of the time. */
 	for (i = 0; i < user_reads(); i++)
 		page_read(self->page);
 	stop_child(child);
@@ -670,7 +670,7 @@ TEST_F(access, event_based_branches_keep_their_rights)
 	EXPECT_EQ(SIGILL, signal_of_read(5, &value));
 }
 
-/* Counters that event based branches have left something in. */
+/* Test counters in which event based branches have left values. */
 TEST_F(access, what_was_written_to_a_counter_does_not_stay)
 {
 	struct perf_event_attr attr = {
@@ -709,7 +709,7 @@ TEST_F(access, what_was_written_to_a_counter_does_not_stay)
 
 #define EVENT_VARIABLE	"USER_PAGE_EVENT"
 
-/* What a task has become: it maps the event that it has had before, and reads it. */
+/* Program of a task after exec(): it maps the event that it had before, and reads it. */
 static __attribute__((constructor)) void read_after_exec(void)
 {
 	const char *fd = getenv(EVENT_VARIABLE);

@@ -121,7 +121,7 @@ TEST_F(count, reset_begins_at_zero)
 	__u64 before;
 	int i;
 
-	/* Far enough from zero that what is left over shows. */
+	/* Count far enough from zero, so that a leftover shows. */
 	work(10000000);
 	for (i = 0; i < 500; i++) {
 		ASSERT_TRUE(bracket(&self->b, self->fd, self->page));
@@ -130,7 +130,7 @@ TEST_F(count, reset_begins_at_zero)
 		value = page_read(self->page);
 		self->b.last = 0;
 		ASSERT_TRUE(bracket(&self->b, self->fd, self->page));
-		/* The first one begins below the work, all others below the limit. */
+		/* The first value is below the work, all others are below the limit. */
 		if (value.index && !i)
 			EXPECT_LT(value.count, before);
 		if (value.index)
@@ -192,7 +192,7 @@ TEST_F(count, new_period_adds_nothing)
 		work(100);
 		ASSERT_EQ(sizeof(after), read(fd, after, sizeof(after)));
 		clock_gettime(CLOCK_MONOTONIC, &end);
-		/* A busy host can make it as long as a period is. */
+		/* On a busy host it may take as long as a period. */
 		if (1000000000LL * (end.tv_sec - begin.tv_sec) + end.tv_nsec - begin.tv_nsec >
 		    50000000)
 			continue;
@@ -241,7 +241,7 @@ static void *reset_elsewhere(void *arg)
 	return NULL;
 }
 
-/* Two writers of a page at once would leave the one's index with the other's offset. */
+/* Two concurrent writers of a page could leave the index of one with the offset of the other. */
 TEST_F_TIMEOUT(count, reset_on_another_cpu_leaves_a_whole_page, 110)
 {
 	struct other_thread other = { .fd = self->fd };
@@ -254,7 +254,7 @@ TEST_F_TIMEOUT(count, reset_on_another_cpu_leaves_a_whole_page, 110)
 	for (round = 0; round < user_reads() / 100; round++) {
 		other.stop = false;
 		ASSERT_EQ(0, pthread_create(&thread, NULL, reset_elsewhere, &other));
-		/* Each yields to the other CPU's interrupts and writes the page here. */
+		/* Each call accepts the other CPU's interrupts and writes the page here. */
 		for (i = 0; i < 5 || other.done <= round; i++) {
 			ioctl(self->fd, PERF_EVENT_IOC_DISABLE, 0);
 			ioctl(self->fd, PERF_EVENT_IOC_ENABLE, 0);
@@ -302,7 +302,7 @@ TEST_F(count, threads_read_their_own_events)
 	int i;
 
 	for (i = 0; i < 3; i++) {
-		/* Two of them share a CPU. */
+		/* Two threads share a CPU. */
 		own[i].cpu = i & 1;
 		own[i].config = variant->config;
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, read_own_event, &own[i]));
@@ -392,7 +392,7 @@ FIXTURE_SETUP(sampling)
 		SKIP(return, "%s", reason);
 	if (geteuid())
 		SKIP(return, "needs root to set the limit of samples");
-	/* Throttled, an event has no counter to read. */
+	/* A throttled event has no readable counter. */
 	ASSERT_EQ(0, sample_limits_set(&self->limits, "100000000", "0"));
 	attr.sample_period = variant->period;
 	attr.sample_type = PERF_SAMPLE_IP;
@@ -409,9 +409,9 @@ FIXTURE_TEARDOWN(sampling)
 
 #ifdef __powerpc__
 /*
- * QEMU stops a counter of PowerPC in another thread than that of the processor, and
- * takes back what has just been read. It shows if no more is counted for a while, but
- * seldom, and only once, whereas a page that is wrong stays so.
+ * QEMU stops a counter of PowerPC in another thread than that of the processor, so a
+ * value just read may be too high. This is rare and shows only once, whereas a wrong
+ * page stays wrong.
  */
 static bool bracket_beside_a_stop(struct brackets *b, int fd,
 				  const volatile struct perf_event_mmap_page *page)
@@ -443,7 +443,7 @@ TEST_F(sampling, page_and_read_agree)
 		work(i % 37);
 	}
 	EXPECT_LT(0, self->b.direct);
-	/* The test is about samples. */
+	/* The test needs samples. */
 	if (variant->period <= 100000)
 		EXPECT_LT(0, self->page->data_head);
 	EXPECT_BRACKETS(&self->b);
@@ -461,7 +461,7 @@ TEST_F(sampling, event_that_stopped_itself_has_no_index)
 	ASSERT_EQ(0, ioctl(self->fd, PERF_EVENT_IOC_REFRESH, 1));
 	for (i = 0; i < 100000 && page_read(self->page).index; i++)
 		work(10000);
-	/* The interrupt has stopped its counter, irq_work is to disable it. */
+	/* The interrupt has stopped the counter, and irq_work will disable the event. */
 	for (i = 0, enabled = 0; i < 100000; i++) {
 		ASSERT_EQ(sizeof(read_value), read(self->fd, read_value, sizeof(read_value)));
 		if (read_value[1] == enabled)
@@ -492,7 +492,7 @@ FIXTURE_SETUP(throttled)
 		SKIP(return, "%s", reason);
 	if (geteuid())
 		SKIP(return, "needs root to set the limit of samples");
-	/* Many periods in a tick of the kernel, and one of them is allowed. */
+	/* Many periods pass in a timer tick, and one sample is allowed. */
 	ASSERT_EQ(0, sample_limits_set(&self->limits, "1", "25"));
 	attr.sample_period = 100000;
 	attr.sample_type = PERF_SAMPLE_IP;
@@ -513,7 +513,7 @@ static bool records_tell_of_throttling(const struct perf_event_mmap_page *page)
 	const struct perf_event_header *header;
 	__u64 at;
 
-	/* The first round alone; nobody has read anything. */
+	/* The first round alone, without any read. */
 	for (at = 0; at < page->data_head; at += header->size) {
 		header = (const void *)(ring + at);
 		if (header->type == PERF_RECORD_THROTTLE)
@@ -523,8 +523,8 @@ static bool records_tell_of_throttling(const struct perf_event_mmap_page *page)
 }
 
 /*
- * Until the next tick its counter stands still. Some machines leave it to be read,
- * others, which cannot, have to take it out of the page.
+ * The counter is stopped until the next tick. On some machines it stays readable, on
+ * others the page must not name it.
  */
 TEST_F(throttled, event_shows_its_last_count)
 {
@@ -542,7 +542,7 @@ TEST_F(throttled, event_shows_its_last_count)
 		ASSERT_EQ(sizeof(value), read(self->fd, value, sizeof(value)));
 		work(i % 37);
 		after = page_read(page);
-		/* Something has happened to the event meanwhile. */
+		/* The event was updated meanwhile. */
 		if (page->lock != seq)
 			continue;
 		if (before.count != after.count) {

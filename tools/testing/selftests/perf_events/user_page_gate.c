@@ -2,9 +2,9 @@
 /*
  * perf user page selftests - counters of gated events, read without a system call
  *
- * A closed gate takes the counter out of the page: index 0, and the count that it
- * had when it closed. An open one gives it back. What the program makes of it, by
- * the rules, must be what read(2) says.
+ * A closed gate removes the counter from the page: index 0, and the count at the
+ * closing. An open gate restores it. The count that a program computes by the
+ * rules must agree with read(2).
  */
 #define _GNU_SOURCE
 
@@ -27,7 +27,7 @@ FIXTURE_SETUP(user_page_gate)
 	if (user_page_setup(_metadata) || triggers_open(_metadata, &self->triggers))
 		return;
 	self->attr = instructions_attr();
-	/* What a system call takes is different from kernel to kernel. */
+	/* The cost of a system call differs from kernel to kernel. */
 	self->attr.exclude_kernel = 1;
 	self->fd = user_open(&self->attr, 0, -1, -1);
 	ASSERT_LE(0, self->fd);
@@ -68,8 +68,8 @@ TEST_F(user_page_gate, closed_event_has_no_counter_and_its_last_count)
 		EXPECT_EQ(count, page_read(self->page).count);
 	}
 	/*
-	 * At least an instruction for each round, and what the windows take: an emulator
-	 * may count those of the kernel too, and a kernel with KASAN has many.
+	 * The count is at least an instruction for each round, and includes the cost of
+	 * windows: an emulator may count the kernel as well, which is slow with KASAN.
 	 */
 	EXPECT_LE(100 * 1000, count);
 	EXPECT_GE(100 * 200000, count);
@@ -89,7 +89,7 @@ TEST_F(user_page_gate, open_event_is_read_directly)
 		work(1000);
 	}
 	EXPECT_BRACKETS(&b);
-	/* Whoever is preempted may find it elsewhere for once. */
+	/* A reader that is preempted may see another value once. */
 	EXPECT_LE(b.nr - b.nr / 10, b.direct);
 }
 

@@ -2,9 +2,9 @@
 /*
  * perf user page selftests - the documented reader, and brackets around read(2)
  *
- * What a program does is counted differently in each run, and an emulator has
- * errors of its own. What holds everywhere is the order: a value from the user
- * page, one from read(2) and one more from the user page never step back.
+ * Counts of a program differ in each run, and an emulator has errors of its
+ * own. But the order holds everywhere: a value from the user page, one from
+ * read(2) and one more from the user page never step back.
  */
 #ifndef _USER_PAGE_HELPERS_H
 #define _USER_PAGE_HELPERS_H
@@ -39,7 +39,7 @@ static inline __u64 counter_read(__u32 index)
 {
 	unsigned long value = 0;
 
-	/* The register's number is part of the instruction. */
+	/* The instruction encodes the register's number. */
 	switch (index) {
 	case 1:
 		asm volatile("mfspr %0, 771" : "=r" (value) : : "memory");
@@ -144,7 +144,7 @@ static inline struct page_value page_read(const volatile struct perf_event_mmap_
 	return value;
 }
 
-/* A row of brackets. From @low on, what went wrong, and the value of the last one. */
+/* A series of brackets. From @low on: numbers of errors, and the last value. */
 struct brackets {
 	unsigned long	nr;
 	unsigned long	direct;
@@ -165,7 +165,7 @@ static inline void brackets_worst(struct brackets *b, __u64 more, __u64 less)
 		b->worst = more - less;
 }
 
-/* False if read(2) fails. */
+/* Bracket a read(2); false if it fails. */
 static inline bool bracket(struct brackets *b, int fd,
 			   const volatile struct perf_event_mmap_page *page)
 {
@@ -226,7 +226,7 @@ static inline bool brackets_run(struct brackets *b, unsigned long nr, int fd,
 	       (b)->nr, (b)->direct, (b)->worst);			\
 } while (0)
 
-/* PERF_USER_READS in the environment makes long runs. */
+/* PERF_USER_READS in the environment sets the number of reads. */
 static inline unsigned long user_reads(void)
 {
 	const char *value = getenv("PERF_USER_READS");
@@ -315,7 +315,7 @@ static inline int read_text(const char *path, char *text, size_t size)
 	return len > 0 ? 0 : -EIO;
 }
 
-/* The limits of sampling, which are of the whole machine */
+/* The limits of sampling, which apply to the whole machine */
 struct sample_limits {
 	char percent[16];
 	char rate[16];
@@ -340,13 +340,13 @@ static inline int sample_limits_set(struct sample_limits *old, const char *rate,
 	return ret ? ret : sample_limits_write(rate, percent);
 }
 
-/* Nothing, if they have not been set. */
+/* Do nothing if the limits were not set. */
 static inline int sample_limits_restore(const struct sample_limits *old)
 {
 	return old->rate[0] ? sample_limits_write(old->rate, old->percent) : 0;
 }
 
-/* A child that does this until it is killed, or the test program is gone. */
+/* Start a child that calls @run until it is killed or the test program ends. */
 static inline pid_t start_child(void (*run)(void *arg), void *arg)
 {
 	pid_t child = fork();
@@ -373,8 +373,8 @@ static inline void hog_cpu(void *cpu)
 }
 
 /*
- * Non-zero when the test cannot run here, with the reason given to the harness.
- * POWER8 and later always have a PMU, and x86 has one where the emulator says so.
+ * Returns non-zero if the test cannot run here, and passes the reason to the harness.
+ * POWER8 and later always have a PMU, and x86 has one if the emulator declares it.
  */
 static inline int user_page_setup(struct __test_metadata *const _metadata)
 {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf selftests - a user page tells of one event, whoever else has its buffer
+ * perf selftests - a user page belongs to one event, with any others in its
+ * buffer
  *
  * An event whose output goes to the buffer of another one has that buffer, and
  * no page of its own. Software events are enough to see whose count the page
- * has: it shows them in perf_event_mmap_page::offset.
+ * has, because their count is perf_event_mmap_page::offset.
  */
 #define _GNU_SOURCE
 #include <sys/ioctl.h>
@@ -42,7 +43,7 @@ static __s64 value_of(int fd)
 	return read(fd, &value, sizeof(value)) == sizeof(value) ? value : -1;
 }
 
-/* At least so many page faults. */
+/* Take at least @nr page faults. */
 static bool take_faults(unsigned int nr)
 {
 	size_t length = nr * sysconf(_SC_PAGESIZE);
@@ -126,7 +127,10 @@ TEST_F(owner, page_goes_on_with_its_own_event)
 	EXPECT_EQ(value_of(self->owner), self->page->offset);
 }
 
-/* Only who has a buffer maps it; a mapping keeps its event, whose file is closed. */
+/*
+ * Only an event with a buffer can be mapped; the mapping keeps the event after its file
+ * is closed.
+ */
 TEST_F(owner, page_outlives_the_file_of_its_event)
 {
 	__s64 last = self->page->offset;

@@ -11,7 +11,7 @@
 #include "../kselftest_harness.h"
 #include "user_page_helpers.h"
 
-/* One that a test needs, where the machine's clock is not fit for it. */
+/* Skip a test that needs the time if the machine's clock does not provide it. */
 #define SKIP_WITHOUT_TIME(page) do {					\
 	if (!(page)->cap_user_time)					\
 		SKIP(return, "no cap_user_time on this machine");	\
@@ -34,7 +34,7 @@ FIXTURE_TEARDOWN(times)
 	EXPECT_EQ(0, sample_limits_restore(&self->limits));
 }
 
-/* The rest of the test goes on with self->fd and self->page. */
+/* Open the event and its page as self->fd and self->page. */
 #define OPEN(attr, pid, cpu, nr_data) do {				\
 	self->fd = user_open(attr, pid, cpu, -1);			\
 	ASSERT_LE(0, self->fd);						\
@@ -96,7 +96,7 @@ TEST_F(times, disabled_event_stands_still)
 	}
 }
 
-/* What programs do that want the rate of the clock and no count. */
+/* Programs do this to get the rate of the clock without a count. */
 TEST_F(times, event_that_was_never_enabled_tells_the_clock)
 {
 	struct perf_event_attr attr = instructions_attr();
@@ -140,7 +140,7 @@ TEST_F(times, siblings_of_a_disabled_leader_stand_still)
 	EXPECT_LE(first[1], value.enabled);
 }
 
-/* It is disabled in the midst of a switch, when its siblings still run. */
+/* The leader is disabled in the middle of a switch, while its siblings still run. */
 TEST_F(times, siblings_of_a_leader_that_stops_itself_stand_still)
 {
 	struct perf_event_attr attr = user_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES);
@@ -172,7 +172,7 @@ TEST_F(times, siblings_of_a_leader_that_stops_itself_stand_still)
 	EXPECT_FALSE(!!self->page->cap_user_time);
 }
 
-/* Enabled, the event may be on another CPU than its filter allows. */
+/* The task of an enabled event may be on another CPU than the filter allows. */
 TEST_F(times, cpu_filter_withdraws_the_time)
 {
 	struct perf_event_attr attr = instructions_attr();
@@ -248,7 +248,7 @@ static void spin(void *arg)
 		work(1000);
 }
 
-/* The contexts of parent and child may have changed places. */
+/* The contexts of parent and child may have been exchanged. */
 TEST_F(times, inherited_event_that_runs_elsewhere_is_read)
 {
 	struct perf_event_attr attr = instructions_attr();
@@ -289,7 +289,7 @@ TEST_F(times, software_event_has_no_counter)
 		attr = user_attr(PERF_TYPE_SOFTWARE, configs[i]);
 		attr.sample_period = 100000;
 		OPEN(&attr, 0, -1, 1);
-		/* The timer moves on and may look like anything. */
+		/* The memory of the timer changes and may have any value. */
 		for (times = 0; times < 200; times++) {
 			ASSERT_FALSE(!!self->page->cap_user_rdpmc);
 			ASSERT_EQ(0, self->page->index);
@@ -314,7 +314,7 @@ static long number_in(const char *path)
 	return len > 0 ? strtol(text, NULL, 0) : -1;
 }
 
-/* An event of a PMU that counts for a task, or else one that counts for a CPU */
+/* Open an event of a PMU for a task, or for a CPU if that fails. */
 static int open_any_event(const char *pmu, long type)
 {
 	struct perf_event_attr attr = user_attr(type, 0);
@@ -336,7 +336,7 @@ static int open_any_event(const char *pmu, long type)
 
 #define PMUS	"/sys/bus/event_source/devices"
 
-/* Readable counters are the processor's. Others may have bits of the same name. */
+/* Only counters of the processor are readable. Other PMUs use the same bits otherwise. */
 TEST_F(times, other_pmus_have_no_counter)
 {
 	unsigned int seen = 0, times;
@@ -373,11 +373,11 @@ TEST_F(times, other_pmus_have_no_counter)
 		TH_LOG("%s", entry->d_name);
 	}
 	closedir(dir);
-	/* Software events are everywhere. */
+	/* Software events exist everywhere. */
 	EXPECT_LT(0, seen);
 }
 
-/* Both on the clock of sched_clock(), whose last bits differ. */
+/* Slack, because both times are from sched_clock() and their last bits differ. */
 #define CLOCK_SLACK	8
 
 TEST_F(times, ticks_convert_to_the_time_of_a_sample)
@@ -407,7 +407,7 @@ TEST_F(times, ticks_convert_to_the_time_of_a_sample)
 		*(volatile char *)(mem + i * size) = 1;
 		after = clock_ticks();
 		ASSERT_LT(head, self->page->data_head);
-		/* The last one, in case that the program had other faults before. */
+		/* Take the last sample, because the program may have faulted before. */
 		head = self->page->data_head - sizeof(sample);
 		memcpy(&sample, ring + head % size, sizeof(sample));
 		ASSERT_EQ(PERF_RECORD_SAMPLE, sample.header.type);

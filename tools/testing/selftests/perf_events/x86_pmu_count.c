@@ -28,7 +28,7 @@ FIXTURE_SETUP(x86_pmu_count)
 	self->fd = pmu_open(&attr, -1);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, pmu_enable(self->fd));
-	/* The first read(2) may take another way through libc. */
+	/* The first read(2) may take another path in libc. */
 	pmu_read(self->fd);
 }
 
@@ -37,7 +37,7 @@ FIXTURE_TEARDOWN(x86_pmu_count)
 	close(self->fd);
 }
 
-/* What @fd counts from one read(2) to the next, with a loop in between. */
+/* Count of @fd from one read(2) to the next, with a loop in between. */
 static __attribute_noinline__ __u64 gain(int fd, __u64 times)
 {
 	__u64 before = pmu_read(fd);
@@ -165,7 +165,7 @@ TEST_F(x86_pmu_count, user_event_leaves_out_system_calls)
 	EXPECT_EQ(4 * 1000, gain_of_calls(self->fd, 1001) - once);
 }
 
-/* Reads all values of a group that has stopped and has never waited for a counter. */
+/* Read all values of a group that is stopped and was never multiplexed. */
 static void group_read(struct __test_metadata *const _metadata, int leader, __u64 *values,
 		       unsigned int nr)
 {
@@ -214,7 +214,7 @@ TEST_F(x86_pmu_count, user_and_kernel_add_up)
 	int both, user, kernel;
 	__u64 values[3];
 
-	/* It would need one counter more. */
+	/* The group would need one more counter. */
 	ASSERT_EQ(0, pmu_disable(self->fd));
 	attr.exclude_kernel = 0;
 	both = group_add(_metadata, attr, -1);
@@ -302,7 +302,7 @@ TEST_F(x86_pmu_count, reference_cycles_are_neither)
 	close(instructions);
 }
 
-/* Raw system calls: what libc does at a fork depends on what was done before. */
+/* Use raw system calls, because the work of libc at a fork depends on its history. */
 static __attribute_noinline__ void run_children(unsigned int nr, __u64 times)
 {
 	while (nr--) {
@@ -349,7 +349,7 @@ TEST_F(x86_pmu_count, event_without_inherit_leaves_children_out)
 	EXPECT_EQ(once, gain_of_children(self->fd, 100001));
 }
 
-/* Another task on the same CPU must not be seen, whenever it runs. */
+/* Another task on the same CPU must not be counted, whenever it runs. */
 TEST_F(x86_pmu_count, other_tasks_are_not_counted)
 {
 	pid_t pid = fork();

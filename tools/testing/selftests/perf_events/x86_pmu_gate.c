@@ -12,7 +12,7 @@
 #include "x86_pmu_helpers.h"
 
 #define LOOPS		1000000
-/* From an overflow to the interrupt, and from it to where the gate has moved. */
+/* Maximum distance from an overflow to the move of the gate. */
 #define MAX_SKID	300
 
 FIXTURE(x86_pmu_gate)
@@ -78,7 +78,7 @@ TEST_F(x86_pmu_gate, windows_are_exact_over_task_switches)
 	window_gain(self->target, 1);
 	once = window_gain(self->target, 1);
 	for (i = 0; i < 10; i++) {
-		/* Out in a closed gate, and back for a window. */
+		/* Switch out with a closed gate, and back for a window. */
 		usleep(1000);
 		with = window_gain(self->target, LOOPS + 1);
 		EXPECT_EQ(2 * LOOPS, with - once);
@@ -94,7 +94,7 @@ static int open_sampling(__u64 period)
 	return gate_open(&attr, 0, -1);
 }
 
-/* The overflow is a non-maskable interrupt, in which the target is read. */
+/* The target is read in the NMI of the overflow. */
 TEST_F(x86_pmu_gate, overflow_opens_the_gate_where_it_happens)
 {
 	struct gate_value value = {}, last;
@@ -105,7 +105,7 @@ TEST_F(x86_pmu_gate, overflow_opens_the_gate_where_it_happens)
 	ASSERT_EQ(0, set_stopper(self->triggers.stopper, self->target));
 	for (i = 0; i < 10; i++) {
 		last = value;
-		/* Each time a period from its beginning, and three quarters more. */
+		/* Run one period from its beginning, and three quarters more. */
 		ASSERT_EQ(0, gate_ioctl(starter, PERF_EVENT_IOC_REFRESH, 1));
 		work_loop(LOOPS * 7 / 8);
 		window_close();
@@ -175,7 +175,7 @@ TEST_F(x86_pmu_gate, page_tells_the_gated_count)
 	munmap(page, sysconf(_SC_PAGESIZE));
 }
 
-/* Even without a gate, a running counter is read by more than a task switch. */
+/* Events other than a task switch read a running counter as well. */
 TEST_F(x86_pmu_gate, page_is_right_after_a_reset)
 {
 	struct perf_event_mmap_page *page = page_map(self->target, 0);
@@ -227,7 +227,7 @@ TEST_F(x86_pmu_gate, page_is_consistent_while_interrupts_flip_the_gate)
 		}
 	}
 	EXPECT_EQ(0, nr_back);
-	/* Between two reads lie some instructions, however long the gate was closed. */
+	/* Two reads are some instructions apart, however long the gate was closed. */
 	EXPECT_GT(1000, largest);
 	EXPECT_LT(2, opened);
 	close(timer);
@@ -235,8 +235,8 @@ TEST_F(x86_pmu_gate, page_is_consistent_while_interrupts_flip_the_gate)
 }
 
 /*
- * More events than counters: the gates of those without a counter move as well,
- * and what they count when it is their turn lies in windows.
+ * With more events than counters, the gates of waiting events move as well, and all of
+ * their counts are inside of windows.
  */
 TEST_F(x86_pmu_gate, multiplexed_events_miss_no_flip)
 {

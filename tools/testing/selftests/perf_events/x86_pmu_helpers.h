@@ -28,7 +28,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-/* Instructions retired, the same number at Intel and AMD. */
+/* Event code of retired instructions, which is the same on Intel and AMD. */
 #define RAW_INSTRUCTIONS	0xc0
 
 static inline struct perf_event_attr pmu_attr(__u32 type, __u64 config)
@@ -77,7 +77,7 @@ static inline int pmu_disable(int fd)
 	return ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
-/* Two instructions each time, and one for the return of work_loop(). */
+/* work_loop() executes two instructions per loop, and one for its return. */
 void work_loop(__u64 times);
 extern char work_loop_end[];
 asm(".pushsection .text\n"
@@ -116,10 +116,10 @@ static inline __u64 rdpmc(__u32 counter)
 	return low | (__u64)high << 32;
 }
 
-/* How often the kernel wrote to a page while page_read() read it. */
+/* Number of kernel updates that page_read() met. */
 static unsigned long nr_page_retries;
 
-/* What perf_event_mmap_page documents, without the time. */
+/* Read the page as perf_event_mmap_page documents, without the time. */
 static inline __u64 page_read(const struct perf_event_mmap_page *page)
 {
 	__u32 seq, index;
@@ -142,7 +142,7 @@ static inline __u64 page_read(const struct perf_event_mmap_page *page)
 	}
 }
 
-/* What @gain tells if no task switch in the middle of page_read() makes it longer. */
+/* Value of @gain if no task switch in the middle of page_read() makes it longer. */
 static inline __u64 undisturbed(__u64 (*gain)(int, const struct perf_event_mmap_page *),
 				int fd, const struct perf_event_mmap_page *page)
 {
@@ -164,7 +164,7 @@ static inline struct perf_event_mmap_page *page_map(int fd, unsigned int nr_data
 		    MAP_SHARED, fd, 0);
 }
 
-/* Writes @text to a file; false if there is no such file or it is refused. */
+/* Write @text to a file; false if there is no such file or the write fails. */
 static inline bool write_file(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -178,7 +178,7 @@ static inline bool write_file(const char *path, const char *text)
 	return done;
 }
 
-/* Reads a number from a file; -1 if there is none. */
+/* Read a number from a file; -1 without such a file. */
 static inline long number_in(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -192,7 +192,7 @@ static inline long number_in(const char *path)
 	return len > 0 ? atol(text) : -1;
 }
 
-/* Intel's have one switch for all counters, AMD's start and stop one by one. */
+/* Intel PMUs have one switch for all counters; AMD PMUs start and stop each separately. */
 static inline bool counters_have_one_switch(void)
 {
 	unsigned int eax, ebx, ecx, edx;
@@ -203,9 +203,9 @@ static inline bool counters_have_one_switch(void)
 #define NMI_WATCHDOG	"/proc/sys/kernel/nmi_watchdog"
 
 /*
- * How many events can count instructions at the same time. Intel has a fixed
- * counter for them beside four for any event. The NMI watchdog counts cycles,
- * for which there is another fixed one; at AMD it takes one of the four.
+ * Number of events that can count instructions at the same time. Intel has a fixed
+ * counter for them beside four for any event. The NMI watchdog counts cycles, for which
+ * Intel has another fixed counter; on AMD it takes one of the four.
  */
 static inline int nr_instruction_counters(void)
 {
@@ -213,8 +213,8 @@ static inline int nr_instruction_counters(void)
 }
 
 /*
- * Non-zero when the test cannot run here, with the reason given to the harness.
- * A kernel that finds no PMU where the emulator has one is a failure.
+ * Returns non-zero if the test cannot run here, and passes the reason to the harness.
+ * It is a failure if the emulator has a PMU and the kernel finds none.
  */
 static inline int pmu_setup(struct __test_metadata *const _metadata)
 {
@@ -228,7 +228,7 @@ static inline int pmu_setup(struct __test_metadata *const _metadata)
 		TH_LOG("the emulator has a PMU, the kernel does not use it: %s", strerror(errno));
 	}
 	close(fd);
-	/* A page that is faulted in or copied runs no user code, but a sample may hit it. */
+	/* Lock all pages: a page fault runs no user code, but a sample may hit it. */
 	ASSERT_EQ(0, mlockall(MCL_CURRENT));
 	return 0;
 }

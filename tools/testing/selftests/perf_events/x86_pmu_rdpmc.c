@@ -9,7 +9,7 @@
 #include "../kselftest_harness.h"
 #include "x86_pmu_helpers.h"
 
-/* Of the PMU that the kernel calls "cpu" */
+/* Permission to use RDPMC, of the PMU that the kernel calls "cpu" */
 static const char rdpmc_mode[] = "/sys/bus/event_source/devices/cpu/rdpmc";
 
 FIXTURE(x86_pmu_rdpmc)
@@ -95,7 +95,7 @@ read_then_page(int fd, const struct perf_event_mmap_page *page)
 	return page_read(page) - before;
 }
 
-/* What lies between two ways to read is always the same few instructions. */
+/* Between the two reads are always the same few instructions. */
 TEST_F(x86_pmu_rdpmc, page_and_read_agree_on_a_running_event)
 {
 	__u64 forth, back;
@@ -123,8 +123,8 @@ page_gain(const struct perf_event_mmap_page *page, __u64 times)
 }
 
 /*
- * An overflow in the kernel may interrupt the very reading of the counter. What the
- * page says afterwards is never less than what read(2) has returned before.
+ * An overflow in the kernel may interrupt the read of the counter. Afterwards the page
+ * is never below the value that read(2) has returned before.
  */
 TEST_F_TIMEOUT(x86_pmu_rdpmc, page_keeps_up_with_read_beside_overflows, 110)
 {
@@ -163,12 +163,12 @@ TEST_F(x86_pmu_rdpmc, page_counts_each_instruction)
 
 	page_gain(self->page, 1);
 	once = page_gain(self->page, 1);
-	/* Long enough to be interrupted and to move to another processor. */
+	/* Read for long enough to be interrupted and to move to another processor. */
 	for (i = 0; i < 1000; i++) {
 		unsigned long retries = nr_page_retries;
 		__u64 gain = page_gain(self->page, 100001);
 
-		/* Who is interrupted while reading the page reads it again. */
+		/* A reader that is interrupted while reading the page reads it again. */
 		if (nr_page_retries != retries)
 			continue;
 		nr_exact++;
@@ -223,7 +223,7 @@ TEST_F(x86_pmu_rdpmc, permission_ends_with_the_last_mapping)
 	EXPECT_FALSE(rdpmc_faults(counter));
 }
 
-/* Runs @check in a child and says whether it held. */
+/* Run @check in a child and return its result. */
 static bool holds_in_child(bool (*check)(struct perf_event_mmap_page *),
 			   struct perf_event_mmap_page *page)
 {
@@ -240,7 +240,7 @@ static bool has_no_permission(struct perf_event_mmap_page *page)
 	return rdpmc_faults(0);
 }
 
-/* The mapping is not copied to the child, and neither may be what it permits. */
+/* The child does not inherit the mapping, and must not inherit its permission. */
 TEST_F(x86_pmu_rdpmc, child_does_not_inherit_permission)
 {
 	ASSERT_NE(SIG_ERR, signal(SIGSEGV, catch_fault));
@@ -292,7 +292,7 @@ TEST_F(x86_pmu_rdpmc, counter_that_does_not_exist_is_a_segmentation_fault)
 	EXPECT_TRUE(rdpmc_faults(1 << 30 | 3));
 }
 
-/* Its timer lies where the flags of other events are. */
+/* The timer of the clock overlaps the flags of other events. */
 TEST_F(x86_pmu_rdpmc, clock_that_samples_has_no_counter)
 {
 	struct perf_event_attr attr = {
@@ -348,7 +348,7 @@ TEST_F(x86_pmu_rdpmc, administrator_can_allow_it_to_all)
 	EXPECT_TRUE(rdpmc_faults(0));
 }
 
-/* A process that has never had a mapping, as the harness starts each test. */
+/* Each test starts in a process that has never had a mapping. */
 TEST(x86_pmu_rdpmc_without_a_mapping_is_a_segmentation_fault)
 {
 	if (pmu_setup(_metadata))

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * perf selftests on an emulated x86 PMU - samples, and what stops in the NMI
- */
+/* perf selftests on an emulated x86 PMU - samples, and counters that stop in the NMI */
 #define _GNU_SOURCE
 
 #include "../kselftest_harness.h"
@@ -11,7 +9,7 @@
 #define EFLAGS_IF	0x200
 /* PERF_REG_X86_FLAGS of asm/perf_regs.h */
 #define REG_FLAGS	9
-/* An overflow is noticed at the end of a block of instructions without branch. */
+/* The emulator detects an overflow at the end of a basic block. */
 #define MAX_SKID	64
 
 static const char time_limit[] = "/proc/sys/kernel/perf_cpu_time_max_percent";
@@ -67,13 +65,13 @@ FIXTURE_SETUP(x86_pmu_sample)
 	self->watchdog = number_in(NMI_WATCHDOG);
 	self->percent = number_in(time_limit);
 	self->rate = number_in(rate_limit);
-	/* Its interrupts are no samples. */
+	/* The interrupts of the NMI watchdog are no samples. */
 	if (self->watchdog > 0)
 		write_file(NMI_WATCHDOG, "0");
 	/*
-	 * An NMI takes long in an emulator, and throttled events lose samples.
-	 * Each overflow until now may have lowered the rate, and without limit of
-	 * time it cannot be written.
+	 * An NMI takes long in an emulator, and throttled events lose samples. Each
+	 * earlier overflow may have lowered the rate, which cannot be written while the
+	 * limit of time is off.
 	 */
 	write_file(time_limit, "25");
 	if (!write_file(rate_limit, "1000000") || !write_file(time_limit, "0"))
@@ -113,7 +111,7 @@ static void look_at(FIXTURE_DATA(x86_pmu_sample) * self, const struct sample *sa
 		self->nr_irqs_off += !(sample->regs.flags & EFLAGS_IF);
 }
 
-/* Reads all there is. The buffer is large enough not to wrap in any test. */
+/* Read all records. The buffer is large enough not to wrap in any test. */
 static void read_samples(FIXTURE_DATA(x86_pmu_sample) * self)
 {
 	const char *data = (const char *)self->page + sysconf(_SC_PAGESIZE);
@@ -180,7 +178,7 @@ TEST_F(x86_pmu_sample, period_can_be_changed_between_samples)
 	work_loop(525000);
 	ASSERT_EQ(0, pmu_disable(self->fd));
 	read_samples(self);
-	/* The period that has begun at 1000000 may be a new one. */
+	/* The period that began at 1000000 may already be the new one. */
 	EXPECT_LE(30, self->nr_samples);
 	EXPECT_GE(31, self->nr_samples);
 }
@@ -207,7 +205,7 @@ TEST_F(x86_pmu_sample, each_sample_sends_one_signal)
 	EXPECT_EQ(50, __atomic_load_n(&nr_signals, __ATOMIC_RELAXED));
 }
 
-/* The numbers of all processors in a line of /proc/interrupts. */
+/* Sum over all processors of a line in /proc/interrupts. */
 static long nr_interrupts(const char *name)
 {
 	char line[512];
@@ -249,7 +247,7 @@ TEST_F(x86_pmu_sample, each_sample_is_a_non_maskable_interrupt)
 	EXPECT_EQ(100, nr_interrupts("NMI:") - before);
 }
 
-/* The kernel turns interrupts off again and again while it creates a task. */
+/* Fork, because the kernel often turns interrupts off while it creates a task. */
 TEST_F(x86_pmu_sample, samples_arrive_with_interrupts_off)
 {
 	int i;
@@ -276,7 +274,7 @@ TEST_F(x86_pmu_sample, samples_arrive_with_interrupts_off)
 	EXPECT_GT(self->nr_samples, self->nr_irqs_off);
 }
 
-/* The handler of the third overflow stops the counter, not what comes later. */
+/* The handler of the third overflow itself stops the counter. */
 TEST_F(x86_pmu_sample, refresh_stops_the_counter_in_the_nmi)
 {
 	__u64 count;
@@ -314,7 +312,7 @@ TEST_F(x86_pmu_sample, refresh_stops_the_group_at_the_same_instruction)
 	close(sibling);
 }
 
-/* The member that samples too often stands until the next tick, and so do the others. */
+/* A member that samples too often is stopped until the next tick, together with the group. */
 TEST_F(x86_pmu_sample, throttled_group_counts_the_same_work)
 {
 	struct perf_event_attr attr = pmu_attr(PERF_TYPE_RAW, RAW_INSTRUCTIONS);

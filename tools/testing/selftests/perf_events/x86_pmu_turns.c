@@ -3,9 +3,8 @@
  * perf selftests on an emulated x86 PMU - more events than counters
  *
  * All events are enabled by one exec() and end with the task that did it, at
- * the same two instructions. A pinned event says what there was to count, and
- * to the instruction that is what each counter has counted, whichever events
- * it was given to.
+ * the same two instructions. A pinned event gives the right count, and the sum
+ * of each counter agrees to the instruction, whichever events have used it.
  */
 #define _GNU_SOURCE
 
@@ -33,7 +32,7 @@ FIXTURE(x86_pmu_turns)
 	int fds[MAX_EVENTS];
 };
 
-/* The child becomes this program anew, and leaves before main(). */
+/* The child executes this program again, which ends before main(). */
 static __attribute__((constructor)) void work_after_exec(void)
 {
 	if (!getenv(WORK_VARIABLE))
@@ -104,13 +103,13 @@ FIXTURE_TEARDOWN(x86_pmu_turns)
 		close(self->fds[i]);
 }
 
-/* What is left for the others: the pinned event has one for itself. */
+/* Number of counters for the other events: the pinned event has one. */
 static int nr_counters(void)
 {
 	return nr_instruction_counters() - 1;
 }
 
-/* Opens groups of @size events; a group is in consecutive places. */
+/* Open groups of @size events; a group has consecutive slots. */
 static void open_events(struct __test_metadata *const _metadata,
 			FIXTURE_DATA(x86_pmu_turns) * self, int nr, int size)
 {
@@ -130,7 +129,10 @@ static void read_turn(struct __test_metadata *const _metadata, int fd, struct tu
 	ASSERT_EQ(sizeof(*turn), read(fd, turn, sizeof(*turn)));
 }
 
-/* All events have been enabled for the same time, and the pinned one has run. */
+/*
+ * Run the child, and check that all events were enabled for the same time and that the
+ * pinned event ran.
+ */
 static void run_child(struct __test_metadata *const _metadata,
 		      FIXTURE_DATA(x86_pmu_turns) * self, int nr)
 {
@@ -149,7 +151,7 @@ static void run_child(struct __test_metadata *const _metadata,
 	}
 }
 
-/* What the events have in sum, those at first, first + step and so on. */
+/* Sum over the events at first, first + step and so on. */
 static struct turn sum_of_turns(FIXTURE_DATA(x86_pmu_turns) * self, int nr, int first, int step)
 {
 	struct turn sum = {};
@@ -200,7 +202,7 @@ TEST_F(x86_pmu_turns, no_counter_is_ever_idle)
 	EXPECT_EQ(nr_counters() * self->pinned.enabled, sum.running);
 }
 
-/* There is always one that waits, and never the same. */
+/* One event always waits for a counter, in turn. */
 TEST_F(x86_pmu_turns, one_event_too_many_makes_all_take_turns)
 {
 	int nr = nr_counters() + 1, i;

@@ -94,7 +94,10 @@ static int read_number(const char *dir, const char *name, unsigned long long *va
 	return end != text && *end == '\n' ? 0 : -1;
 }
 
-/* Each is named after its number. What is always set in a control register is reserved. */
+/*
+ * Each register is named after its number. Bits that are always set in a control
+ * register are reserved.
+ */
 TEST(registers_of_the_processor_are_described)
 {
 	unsigned long long width, reset, reserved;
@@ -154,7 +157,7 @@ static bool type_is_told(unsigned int type)
 	return told;
 }
 
-/* The clocks have numbers of their own, and are to be named as software events. */
+/* The PMUs of clocks have types of their own, but clocks must be named as software events. */
 TEST(pmus_that_nobody_tells_of_are_no_devices)
 {
 	struct pfarg_ctx ctx = { };
@@ -193,7 +196,10 @@ TEST(format_must_be_known_and_its_argument_fit)
 	EXPECT_EQ(-EINVAL, pfm_create(&ctx, FMT, &arg, sizeof(arg)));
 	arg = (struct pfm_dfl_smpl_arg) { .buf_size = sizeof(struct pfm_dfl_smpl_hdr) };
 	EXPECT_EQ(-EINVAL, pfm_create(&ctx, FMT, &arg, sizeof(arg)));
-	/* Nor one that a sample with all counters just does not fit into */
+	/*
+	 * A buffer that is slightly too small for a sample with all counters is
+	 * rejected as well.
+	 */
 	fd = pfm_open(0);
 	ASSERT_LE(0, fd);
 	arg.buf_size += sizeof(struct pfm_dfl_smpl_entry) - 1 +
@@ -224,7 +230,7 @@ static int create_beyond_memlock(void)
 	if (setrlimit(RLIMIT_MEMLOCK, &limit) ||
 	    read_file("/proc/sys/kernel/perf_event_mlock_kb", text, sizeof(text)))
 		return 1;
-	/* As for a perf buffer, an allowance comes on top. */
+	/* As for a perf buffer, the allowance is added to the limit. */
 	allowed *= strtoul(text, NULL, 0) * 1024;
 	for (n = 0; ret >= 0 && n < 1000; n++)
 		ret = pfm_create(&ctx, FMT, &arg, sizeof(arg));
@@ -349,7 +355,7 @@ static void *thread_waits(void *arg)
 	return NULL;
 }
 
-/* A process of one thread takes no references of its files. */
+/* Use two threads, because a process of one thread takes no references to its files. */
 TEST(failed_calls_keep_no_reference)
 {
 	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * perfmon selftests - attaching to threads and CPUs, who may, and what counts
- */
+/* perfmon selftests - attaching to threads and CPUs, permissions and counts */
 #define _GNU_SOURCE
 
 #include <sys/socket.h>
@@ -24,7 +22,7 @@ static int open_faults(unsigned int flags)
 	return fd;
 }
 
-/* The first round brings all there that is not to fault in the second one. */
+/* The first round faults in all pages that must not fault in the second one. */
 static void child_faults(struct shared *shared)
 {
 	struct pages pages;
@@ -148,7 +146,7 @@ TEST(flags_resets_and_control_registers_survive_detaching)
 	ASSERT_EQ(0, pfm_load_tid(fd, pid, 0));
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 	cont_and_wait(pid);
-	/* It was the last one of its faults. */
+	/* This was the last fault. */
 	EXPECT_EQ(0, pfm_value(fd, 0, FAULTS));
 	msg = pfm_msg(fd);
 	EXPECT_EQ(PFM_MSG_OVFL, msg.type);
@@ -244,7 +242,7 @@ TEST(failed_load_leaves_the_thread_free)
 	close(fd);
 }
 
-/* Perfmon used to let either threads or CPUs be monitored. */
+/* Perfmon 2.8 allowed either threads or CPUs to be monitored, not both. */
 TEST(thread_and_cpu_are_monitored_at_once)
 {
 	int thread = open_faults(0), cpu = open_faults(PFM_FL_SYSTEM_WIDE), more;
@@ -265,7 +263,7 @@ TEST(thread_and_cpu_are_monitored_at_once)
 	EXPECT_EQ(100, pfm_value(thread, 0, FAULTS));
 	EXPECT_LE(100, pfm_value(cpu, 0, FAULTS) - before);
 
-	/* And a CPU may have more than one context. */
+	/* A CPU may have more than one context. */
 	more = open_faults(PFM_FL_SYSTEM_WIDE);
 	ASSERT_LE(0, more);
 	ASSERT_EQ(0, pfm_load_tid(more, 0, 0));
@@ -299,7 +297,7 @@ TEST(targets_that_cannot_be)
 	ASSERT_LE(0, blocking);
 	EXPECT_EQ(-EINVAL, pfm_load_self(blocking));
 
-	/* A thread that has ended: it is joined a moment before it is gone. */
+	/* Wait for a thread that has ended, because it is joined shortly before it is gone. */
 	ASSERT_EQ(0, pthread_create(&thread, NULL, thread_nothing, &tid));
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	do
@@ -344,7 +342,7 @@ static int blocking_a_parent(int allow)
 
 	if (fd < 0 || blocking < 0)
 		return 1;
-	/* A child may look at its parent, but not make it wait. */
+	/* A child may monitor its parent, but not block it. */
 	if (pfm_load_tid(fd, pid, 0) || pfm_unload(fd))
 		return 2;
 	if (pfm_load_tid(blocking, pid, 0) != -EPERM)
@@ -375,7 +373,7 @@ static int blocking_by_a_child(void)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 12;
 }
 
-/* The two rights differ for security modules alone. */
+/* The two permissions differ for security modules only. */
 TEST(blocking_takes_the_right_to_attach)
 {
 	char scope[16];
@@ -499,7 +497,7 @@ TEST(offline_cpu_ends_the_context)
 	ASSERT_EQ(0, pfm_load_tid(fd, 1, 0));
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 	ASSERT_EQ(0, write_file("/sys/devices/system/cpu/cpu1/online", "0"));
-	/* First of all: a call would unload it, and tell. */
+	/* Read first, because another call would unload the context and queue the message. */
 	ASSERT_EQ((ssize_t)sizeof(msg), read(fd, &msg, sizeof(msg)));
 	EXPECT_EQ(PFM_MSG_END, msg.type);
 	EXPECT_EQ(0, pfm_msg(fd).type);
@@ -541,7 +539,7 @@ TEST(exit_ends_the_context)
 	close(fd);
 }
 
-/* Its perf event is more for the exit to do. */
+/* A perf event makes the exit take longer. */
 static void child_exits(struct shared *shared)
 {
 	struct perf_event_attr attr = {
@@ -561,7 +559,7 @@ static void child_exits(struct shared *shared)
 
 #define EXITING_SIZE	(32UL << 20)
 
-/* Small pages are many. */
+/* Use small pages, so that there are many. */
 static void child_takes_long_to_exit(struct shared *shared)
 {
 	void *mem = mmap(NULL, EXITING_SIZE, PROT_READ | PROT_WRITE,
@@ -574,7 +572,10 @@ static void child_takes_long_to_exit(struct shared *shared)
 	shared->tid = 1;
 }
 
-/* As in field 3 of its stat file, or 'E' for a thread that exits and is no zombie yet. */
+/*
+ * Get the state as in field 3 of its stat file, or 'E' for an exiting thread that is no
+ * zombie yet.
+ */
 static char state_of(pid_t pid)
 {
 	unsigned int flags = 0;
@@ -593,9 +594,9 @@ static char state_of(pid_t pid)
 }
 
 /*
- * Who comes before it on its CPU looks at it wherever it happens to be. How far it
- * comes between two looks differs by machine: with too little, it would only get on
- * while real-time tasks are throttled, and not be seen.
+ * A task with precedence on its CPU looks at it at any point. Its progress between two
+ * looks differs by machine: with too little, it would only run while real-time tasks
+ * are throttled, and not be seen.
  */
 TEST(exiting_thread_is_busy)
 {
@@ -617,7 +618,7 @@ TEST(exiting_thread_is_busy)
 			state = state_of(pid);
 		} while (state != 'E' && state != 'Z' && state != 'X');
 		EXPECT_EQ(-EBUSY, pfm_load_tid(fd, pid, 0));
-		/* It still had not come to its end when the call had. */
+		/* The thread was still exiting when the call returned. */
 		seen += state_of(pid) == 'E';
 		EXPECT_EQ(-EINVAL, pfm_stop(fd));
 		waitpid(pid, NULL, 0);
@@ -627,7 +628,10 @@ TEST(exiting_thread_is_busy)
 	close(fd);
 }
 
-/* A context that was loaded in time hears of the end, or nobody would ever tell. */
+/*
+ * A context that was loaded in time gets the message of the end, which no later event
+ * would send.
+ */
 TEST(loading_races_with_the_exit)
 {
 	long before = read_knob("task_sessions_count");
@@ -647,7 +651,7 @@ TEST(loading_races_with_the_exit)
 	fd = open_faults(PFM_FL_REMOTE);
 	ASSERT_LE(0, fd);
 	p = (struct pollfd) { .fd = fd, .events = POLLIN };
-	/* A slow kernel takes longer to find the one outcome or the other. */
+	/* A slow kernel needs more time for both outcomes. */
 	for (; spent < 1000 * NSEC_PER_MSEC || ((!loaded || !refused) && spent < 20000 * NSEC_PER_MSEC);
 	     spent = now_ns(CLOCK_MONOTONIC) - begin) {
 		shared->go = 0;
@@ -655,12 +659,12 @@ TEST(loading_races_with_the_exit)
 		pid = child_run(child_exits, shared);
 		while (!shared->tid)
 			sched_yield();
-		/* As early or late as where the one outcome turns into the other. */
+		/* Start at the time at which one outcome turns into the other. */
 		shared->go = 1 + rand() % 256 + (lead > 0 ? lead : 0);
 		for (wait = lead; wait < 0; wait++)
 			;
 		ret = pfm_load_tid(fd, pid, 0);
-		/* Steps become longer until they pass it. */
+		/* Increase the steps until they pass that time. */
 		late = ret;
 		later = step > 0;
 		if (late != later)
@@ -712,7 +716,7 @@ TEST(self_monitoring_thread_gets_no_end_message)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, thread_self, &fd));
 	ASSERT_EQ(0, pthread_join(thread, &ret));
 	EXPECT_EQ(NULL, ret);
-	/* join() returns before the exit is complete. Loading would forget messages. */
+	/* join() returns before the exit is complete. Loading would discard messages. */
 	while (pfm_stop(fd) != -EINVAL)
 		usleep(1000);
 	EXPECT_EQ(0, pfm_msg(fd).type);
@@ -770,7 +774,7 @@ TEST(exec_keeps_the_context_and_it_counts_on)
 	cont_and_wait(pid);
 	ASSERT_EQ(0, pfm_load_tid(fd, pid, 0));
 	ASSERT_EQ(0, pfm_start(fd, NULL));
-	/* Stops at the exec */
+	/* The child stops at the exec. */
 	cont_and_wait(pid);
 	EXPECT_EQ(0, pfm_msg(fd).type);
 	faults = pfm_value(fd, 0, FAULTS);
@@ -778,12 +782,12 @@ TEST(exec_keeps_the_context_and_it_counts_on)
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_TRUE(WIFEXITED(status));
 	EXPECT_EQ(PFM_MSG_END, pfm_msg(fd).type);
-	/* A program that begins has none of its pages yet. */
+	/* A new program faults in all of its pages. */
 	EXPECT_LT(faults + 10, pfm_value(fd, 0, FAULTS));
 	close(fd);
 }
 
-/* Monitored by its own choice; then it becomes another user's program. */
+/* A program that monitors itself and then executes another user's program. */
 static int exec_setuid(const char *path)
 {
 	char *const argv[] = { (char *)path, "10", NULL };
@@ -808,7 +812,7 @@ static int exec_setuid(const char *path)
 	else if (pfm_start(fd, NULL))
 		ret = 3;
 	write(pipefd[1], "", 1);
-	/* END while the program still runs: it was the exec. */
+	/* END comes while the program still runs, so the exec caused it. */
 	if (!ret && (poll(&p, 1, 5000) != 1 || read(fd, &msg, sizeof(msg)) != sizeof(msg) ||
 		     msg.type != PFM_MSG_END))
 		ret = 4;
@@ -821,7 +825,7 @@ static int exec_setuid(const char *path)
 	return ret;
 }
 
-/* A program that does no harm while it belongs to root for all */
+/* Use a program that is harmless with set-user-ID root. */
 TEST(setuid_exec_ends_the_context)
 {
 	char directory[] = "/tmp/perfmonXXXXXX", path[64], command[128];
@@ -851,7 +855,7 @@ TEST(close_detaches)
 	pid_t pid;
 	int fd;
 
-	/* The child must not have the descriptor too. */
+	/* Fork before the open, so that the child does not have the descriptor. */
 	pid = child_run(child_spins, shared);
 	fd = open_faults(PFM_FL_REMOTE);
 	ASSERT_LE(0, fd);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * perfmon selftests - which system calls there are, on any kernel
- */
+/* perfmon selftests - presence of the system calls, on any kernel */
 #define _GNU_SOURCE
 #include "../kselftest_harness.h"
 #include "perfmon_helpers.h"
@@ -18,7 +16,7 @@ TEST(calls_of_later_kernels_are_absent)
 	EXPECT_EQ(ENOSYS, errno);
 }
 
-/* Whatever the arguments: they may be nonsense, or what would create a context. */
+/* The arguments do not matter: they may be nonsense, or would create a context. */
 TEST(all_twelve_calls_are_there_or_none)
 {
 	bool there = !access("/sys/kernel/pfm", F_OK);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * perfmon selftests - what a program of 32 bits does on a kernel of 64
- */
+/* perfmon selftests - 32-bit programs on a 64-bit kernel */
 #define _GNU_SOURCE
 #include "../kselftest_harness.h"
 #include "perfmon_helpers.h"
@@ -28,7 +26,7 @@ FIXTURE_TEARDOWN(program_32)
 {
 }
 
-/* Run a case of the program, whose words say what was wrong. */
+/* Run a case of the program, which prints the reason of a failure. */
 static void run(struct __test_metadata *const _metadata, const char *path, const char *name)
 {
 	int fds[2], status;
@@ -95,7 +93,7 @@ TEST_F(program_32, monitors_its_child)
 	run(_metadata, self->path, "attach");
 }
 
-/* Of a program of 64 bits: the entry takes the lower halves. */
+/* In a 64-bit program, the entry takes the lower halves. */
 struct area32 {
 	struct pfarg_ctx ctx;
 	struct pfm_dfl_smpl_arg smpl;

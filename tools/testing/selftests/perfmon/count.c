@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * perfmon selftests - what a thread counts of itself, and what writes change
- */
+/* perfmon selftests - self-monitoring threads, and the effect of writes */
 #define _GNU_SOURCE
 
 #include "../kselftest_harness.h"

@@ -2,8 +2,7 @@
 /*
  * perfmon selftests - the errors of the manual pages that need some preparation
  *
- * The others are in abi.c and in attach.c. That memory is short is tested in
- * stress.c.
+ * The others are in abi.c and in attach.c. stress.c tests a shortage of memory.
  */
 #define _GNU_SOURCE
 
@@ -60,7 +59,7 @@ TEST_F(knob, create_beyond_the_files_of_the_system)
 	pid_t pid;
 	int status;
 
-	/* Only the privileged can write it back, so another process tries. */
+	/* Only a privileged process can restore it, so another process tries the call. */
 	ASSERT_EQ(0, knob_set(&self->knob, "/proc/sys/fs/file-max", "0"));
 	pid = fork();
 	if (!pid) {
@@ -92,7 +91,10 @@ TEST(load_on_a_cpu_needs_permission)
 	int fd = pfm_open(PFM_FL_SYSTEM_WIDE | PFM_FL_REMOTE);
 
 	ASSERT_LE(0, fd);
-	/* Not only the creator's: the descriptor may have come to somebody else. */
+	/*
+	 * The check is not about the creator only: the descriptor may have been passed
+	 * to another process.
+	 */
 	EXPECT_EQ(EACCES, AS_NOBODY(-pfm_load_tid(fd, 0, 0)));
 	EXPECT_EQ(0, pfm_load_tid(fd, 0, 0));
 	close(fd);
@@ -112,7 +114,7 @@ static int new_register_counts_the_kernel(void)
 		return 3;
 	if (!(pmd.reg_flags & PFM_REGFL_RETFL_EINVAL))
 		return 4;
-	/* Refused, it is in nobody's way. */
+	/* After the rejection it has no effect. */
 	if (pfm_set_pmd(fd, 0, FAULTS, 0))
 		return 5;
 	if (pfm_unload(fd) || pfm_load_self(fd))
@@ -151,7 +153,7 @@ TEST_F(knob, write_of_more_registers_than_the_limit_while_loaded)
 	ASSERT_EQ(0, pfm_load_self(fd));
 	EXPECT_EQ(-E2BIG, pfm_write_pmds(fd, &pmd, 1));
 	EXPECT_EQ(PFM_REGFL_RETFL_EINVAL, pmd.reg_flags);
-	/* The other one still counts. */
+	/* The other context still counts. */
 	EXPECT_EQ(5, pfm_value(fd, 0, FAULTS));
 	EXPECT_EQ(0, pfm_start(fd, NULL));
 	close(fd);
@@ -176,7 +178,7 @@ TEST_F(knob, refused_register_leaves_the_set_as_it_was)
 	EXPECT_EQ(0, pmd[0].reg_flags);
 	EXPECT_EQ(PFM_REGFL_RETFL_EINVAL, pmd[1].reg_flags);
 	EXPECT_EQ(0, pmd[2].reg_flags);
-	/* What was before it is done, what comes after it is not. */
+	/* Elements before it are applied, elements after it are not. */
 	EXPECT_EQ(7, pfm_value(fd, 0, FAULTS));
 	EXPECT_EQ(0, pfm_set_pmd(fd, 0, FAULTS, 20));
 	ASSERT_EQ(0, pfm_start(fd, NULL));
@@ -186,7 +188,7 @@ TEST_F(knob, refused_register_leaves_the_set_as_it_was)
 	ASSERT_EQ(0, pfm_unload(fd));
 	EXPECT_EQ(0, pfm_load_self(fd));
 	ASSERT_EQ(0, pfm_unload(fd));
-	/* With room for it, it is as good as any other. */
+	/* With room for its events, the context can be loaded. */
 	ASSERT_EQ(0, write_file(self->knob.path, "2"));
 	EXPECT_EQ(0, pfm_load_self(fd));
 	EXPECT_EQ(0, pfm_write_pmds(fd, &pmd[1], 1));
@@ -194,7 +196,7 @@ TEST_F(knob, refused_register_leaves_the_set_as_it_was)
 	close(fd);
 }
 
-/* Registers of a PMU of perf events, whatever PMU that is */
+/* Set a control register of a PMU of perf events. */
 static long set_pmc(int fd, int num, __u64 value)
 {
 	struct pfarg_pmc pmc = { .reg_num = num, .reg_value = value };
@@ -231,7 +233,7 @@ TEST(event_that_no_pmu_has)
 	EXPECT_EQ(-EINVAL, pfm_load_self(fd));
 	ASSERT_EQ(0, set_pmc(fd, 0, PERF_COUNT_SW_PAGE_FAULTS));
 	EXPECT_EQ(0, pfm_load_self(fd));
-	/* Not while it is loaded either, and then it stays what it was. */
+	/* The write fails while loaded as well, and the register keeps its value. */
 	EXPECT_EQ(-EINVAL, set_pmc(fd, 0, 0xdead));
 	EXPECT_EQ(0, pfm_start(fd, NULL));
 	close(fd);
@@ -317,7 +319,7 @@ TEST(vector_that_cannot_be_written_back)
 	pmd->reg_flags = PFM_REGFL_RETFL_EINVAL;
 	ASSERT_EQ(0, mprotect(pmd, 4096, PROT_READ));
 	EXPECT_EQ(-EFAULT, pfm_write_pmds(fd, pmd, 1));
-	/* What is wrong with an element is told where its flag cannot be. */
+	/* An error is returned if the flag of the element cannot be written. */
 	ASSERT_EQ(0, mprotect(pmd, 4096, PROT_READ | PROT_WRITE));
 	pmd->reg_flags = 0;
 	pmd->reg_set = 7;
@@ -352,7 +354,7 @@ TEST(sets_before_the_bad_one_are_done)
 	EXPECT_EQ(-EINVAL, pfm_create_evtsets(fd, desc, 3));
 	EXPECT_EQ(0, pfm_info(fd, 1).set_runs);
 	EXPECT_EQ(-EINVAL, pfm_getinfo_evtsets(fd, info, 2));
-	/* Nothing is written. */
+	/* Nothing was written. */
 	EXPECT_EQ(7, info[0].set_runs);
 	EXPECT_EQ(-EINVAL, pfm_delete_evtsets(fd, desc, 2));
 	info[0].set_id = 1;
@@ -371,7 +373,7 @@ TEST_F(knob, limit_of_sets_can_be_changed)
 	EXPECT_EQ(-ENOSPC, pfm_make_set(fd, 3, 0, 0, 0));
 	ASSERT_EQ(0, write_file(self->knob.path, "3"));
 	EXPECT_EQ(0, pfm_make_set(fd, 3, 0, 0, 0));
-	/* Those that are there stay, and can be changed. */
+	/* Existing sets stay, and can be changed. */
 	ASSERT_EQ(0, write_file(self->knob.path, "0"));
 	EXPECT_EQ(0, pfm_make_set(fd, 3, 0, 0, 0));
 	EXPECT_EQ(-ENOSPC, pfm_make_set(fd, 4, 0, 0, 0));
@@ -389,7 +391,7 @@ TEST_F(knob, shortest_timeout_has_a_floor)
 	int fd = pfm_open(0);
 
 	ASSERT_LE(0, fd);
-	/* Perf's own timers are not shorter than 10 us. */
+	/* Perf limits its timers to 10 us. */
 	ASSERT_EQ(0, knob_set(&self->knob, "/sys/kernel/pfm/min_timeout_ns", "10000"));
 	EXPECT_EQ(-EINVAL, write_file(self->knob.path, "9999"));
 	EXPECT_EQ(-EINVAL, write_file(self->knob.path, "0"));
@@ -489,7 +491,7 @@ TEST(message_that_cannot_be_delivered)
 	struct pfarg_pmd pmd = {
 		.reg_num = FAULTS, .reg_value = -1ULL, .reg_flags = PFM_REGFL_OVFL_NOTIFY,
 	};
-	/* Volatile, as a compiler that sees the address warns of it. */
+	/* This is volatile, because the compiler would warn about the address. */
 	void *volatile nowhere = (void *)8;
 	int fd = pfm_open(0);
 	struct pages pages;
@@ -501,7 +503,7 @@ TEST(message_that_cannot_be_delivered)
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 	pages_touch(&pages, 1);
 	EXPECT_EQ(-EFAULT, pfm_ret(read(fd, nowhere, sizeof(union pfarg_msg))));
-	/* It is still there, once. */
+	/* The message is still there, once. */
 	EXPECT_EQ(PFM_MSG_OVFL, pfm_msg(fd).type);
 	EXPECT_EQ(0, pfm_msg(fd).type);
 	close(fd);

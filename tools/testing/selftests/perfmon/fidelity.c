@@ -2,10 +2,9 @@
 /*
  * perfmon selftests - programs that were written for perfmon 2.8
  *
- * What follows does what their library does: it looks for the calls in sysfs, turns events
- * into values of registers without the bits that 2.8 forced, and leaves fields as it
- * finds them that 2.8 did not look at. The tests are the sequences of calls of its
- * examples.
+ * This code does the same as their library: it looks for the calls in sysfs, turns events
+ * into values of registers without the bits that 2.8 forced, and does not clear fields
+ * that 2.8 ignored. The tests are the sequences of calls of its examples.
  */
 #define _GNU_SOURCE
 
@@ -23,7 +22,7 @@
 
 static long call_base;
 
-/* Where the library finds no file it uses a number of its own, of another system call. */
+/* Without the file the library uses a built-in number, which is another system call. */
 static int lib_init(void)
 {
 	char text[64];
@@ -153,7 +152,7 @@ static bool have_fixed(void)
 
 static const enum what both[] = { INSTRUCTIONS, CYCLES };
 
-/* As the library does: fixed counters if the machine has them */
+/* Choose registers as the library does: fixed counters if the machine has them. */
 static void dispatch(struct events *events, unsigned int n, unsigned int levels)
 {
 	if (have_fixed())
@@ -166,7 +165,7 @@ static int lib_create(unsigned int flags, const char *fmt, void *arg, size_t siz
 {
 	struct pfarg_ctx ctx;
 
-	/* Those of 2.8 that are not ours; what the fourth word holds is ours. */
+	/* Files of 2.8 that this kernel does not have; the fourth word tells which it has. */
 	memset(&ctx, NOISE, sizeof(ctx));
 	ctx.ctx_flags = flags;
 	ctx.ctx_pmu_type = 0;
@@ -240,12 +239,12 @@ TEST_F(compat, version_and_number_are_those_that_clients_take)
 	char text[64];
 
 	ASSERT_EQ(0, read_file(OLD_DIR "/version", text, sizeof(text)));
-	/* One client compares these three characters. */
+	/* One client compares the first three characters. */
 	EXPECT_EQ(0, strncmp(text, "2.8", 3));
 	EXPECT_EQ(__NR_pfm_create_context, call_base);
 	EXPECT_EQ(0, access(OLD_DIR "/pmu_desc/model", R_OK));
 	EXPECT_EQ(0, access(OLD_DIR "/formats/default/version", R_OK));
-	/* Written again it changes nothing, and it goes again. */
+	/* A second write changes nothing, and the directory disappears again. */
 	EXPECT_EQ(0, write_file(COMPAT, "1"));
 	EXPECT_EQ(0, access(OLD_DIR "/version", R_OK));
 	EXPECT_EQ(0, write_file(COMPAT, "0"));
@@ -292,7 +291,7 @@ TEST_F(compat, fields_that_are_not_used_may_hold_anything)
 	fd = lib_create(0, "default", &arg, sizeof(arg));
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(0, fields_unset(fd));
-	/* A timeout that is left over means nothing, too. */
+	/* A leftover timeout is ignored, too. */
 	EXPECT_EQ(0, pfm_make_set(fd, 3, 0, 1234567, 9));
 	EXPECT_EQ(0, pfm_info(fd, 3).set_timeout);
 	EXPECT_EQ(0, pfm_info(fd, 3).set_id_next);
@@ -339,7 +338,7 @@ static void child_spins(struct shared *shared)
 		shared->progress++;
 }
 
-/* Attach, count for a while, detach: nothing of it needs the target to stand still. */
+/* Attach, count for a while, and detach, without stopping the target. */
 static long attach_while_it_runs(int tid)
 {
 	int fd = lib_create(0, NULL, NULL, 0);
@@ -366,7 +365,7 @@ TEST_F(compat, thread_need_not_be_stopped)
 	while (!shared->go)
 		usleep(1000);
 	EXPECT_EQ(0, attach_while_it_runs(pid));
-	/* Otherwise it need. */
+	/* Otherwise the target has to be stopped. */
 	ASSERT_EQ(0, write_file(COMPAT, "0"));
 	fd = pfm_open(0);
 	EXPECT_EQ(-ESRCH, pfm_load_tid(fd, pid, 0));
@@ -438,7 +437,7 @@ TEST_F(compat, overflows_are_told_until_the_next_one)
 	EXPECT_EQ(faults, pfm_info(fd, 0).set_ovfl_pmds[4]);
 	ASSERT_EQ(0, LIB_CALL(7, fd));
 	EXPECT_EQ(faults, pfm_info(fd, 0).set_ovfl_pmds[4]);
-	/* The fault that overflowed stopped this one before it had counted it. */
+	/* The fault that overflowed stopped this register before it was counted. */
 	pages_touch(&pages, 11);
 	EXPECT_EQ(PFM_MSG_OVFL, pfm_msg(fd).type);
 	EXPECT_EQ(minor, pfm_info(fd, 0).set_ovfl_pmds[4]);
@@ -473,7 +472,7 @@ FIXTURE_SETUP(hw)
 		write_file(COMPAT, "0");
 		SKIP(return, "no PMU of the CPU");
 	}
-	/* An emulator is slow enough for perf to lower the rate of all sampling. */
+	/* Set the rate, because perf lowers it on a slow emulator. */
 	ASSERT_EQ(0, sample_rate_set(&self->rate, "2000000"));
 	ASSERT_EQ(0, write_file(SYSCTL_TIME_PERCENT, "0"));
 }
@@ -570,7 +569,7 @@ static void on_sigio(int sig)
 		wrong++;
 	else
 		notified++;
-	/* The last one leaves it masked. */
+	/* The last overflow leaves the context masked. */
 	if (notified < 10 && LIB_CALL(7, notify_fd))
 		wrong++;
 }
@@ -695,8 +694,8 @@ static void child_works_long(struct shared *shared)
 }
 
 /*
- * The samples of a thread that waits while the tool empties the buffer are as many as
- * it has executed periods, by a perf event beside it.
+ * The number of samples of a thread that is blocked while the tool empties the buffer
+ * equals the number of periods that a perf event counts.
  */
 TEST_F_TIMEOUT(hw, blocked_thread_loses_no_sample, 120)
 {
@@ -727,7 +726,7 @@ TEST_F_TIMEOUT(hw, blocked_thread_loses_no_sample, 120)
 		if (ret)
 			break;
 	}
-	/* An interrupt that comes when the thread exits does not let it wait. */
+	/* An interrupt during the exit of the thread does not block it. */
 	if (ret) {
 		ASSERT_TRUE(ret == -EBUSY || ret == -ESRCH) TH_LOG("restart: %d", ret);
 		ASSERT_EQ(sizeof(msg), read(s.fd, &msg, sizeof(msg)));
@@ -819,7 +818,7 @@ TEST_F(hw, syst)
 }
 
 #ifdef __powerpc64__
-/* The first counter is all that these two can have, so they exclude each other. */
+/* Both events can use the first counter only, so they exclude each other. */
 static struct pfarg_pmc exclusive_pmc(int i)
 {
 	return (struct pfarg_pmc) {

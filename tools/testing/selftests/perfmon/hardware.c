@@ -43,7 +43,7 @@ static struct pfarg_pmc hw_pmc(int slot, enum what what, unsigned int levels)
 #define FIRST	1
 #define COUNTERS	6
 
-/* Any of four counters can have the first two, the last two have one each. */
+/* The first two events can use any of four counters, the last two have one counter each. */
 static struct pfarg_pmc hw_pmc(int slot, enum what what, unsigned int levels)
 {
 	static const __u64 code[] = { 0x2, 0x1e, 0x500fa, 0x600f4 };
@@ -65,7 +65,10 @@ static struct pfarg_pmc hw_pmc(int slot, enum what what, unsigned int levels)
 }
 #endif
 
-/* Where instructions of the kernel are time, a slow one is late for the next period. */
+/*
+ * Tell whether interrupts may be late: an emulator that counts time as instructions of
+ * the kernel may miss the next period.
+ */
 static bool is_late(void)
 {
 #ifdef __powerpc__
@@ -89,7 +92,7 @@ FIXTURE_SETUP(hw)
 		SKIP(return, "no PMU of the CPU");
 	if (geteuid())
 		SKIP(return, "needs root to set the limit of samples");
-	/* An emulator is slow enough for perf to lower the rate of all sampling. */
+	/* Set the rate, because perf lowers it on a slow emulator. */
 	ASSERT_EQ(0, sample_rate_set(&self->rate, "2000000"));
 	ASSERT_EQ(0, write_file(SYSCTL_TIME_PERCENT, "0"));
 }
@@ -129,14 +132,14 @@ static int perf_event(enum what what)
 	return syscall(__NR_perf_event_open, &attr, 0, -1, -1, 0);
 }
 
-/* More instructions than loops, however the compiler unrolls them */
+/* Execute more instructions than loops, for any compiler. */
 static void work(unsigned long loops)
 {
 	while (loops--)
 		asm volatile("nop" ::: "memory");
 }
 
-/* Emulated PMUs of PowerPC count the kernel for perf too, whatever one says. */
+/* Tell whether privilege levels work: emulated PMUs of PowerPC always count the kernel. */
 static bool levels_work(void)
 {
 	int perf = perf_event(INSTRUCTIONS), i;
@@ -157,8 +160,8 @@ static bool levels_work(void)
 } while (0)
 
 /*
- * What perf counts is read before the start, after it, before the stop and after
- * it: the value is not less than the inner and not more than the outer difference.
+ * The count of perf is read before the start, after it, before the stop and after it:
+ * the value is not less than the inner and not more than the outer difference.
  */
 static void agrees_with_perf(struct __test_metadata *const _metadata, int fd, enum what what)
 {
@@ -180,7 +183,7 @@ static void agrees_with_perf(struct __test_metadata *const _metadata, int fd, en
 	TH_LOG("%llu, %llu to %llu beside", value, inner, outer);
 	EXPECT_LE(inner - inner / 1000, value);
 	EXPECT_GE(outer + outer / 1000, value);
-	/* Cycles need not have to do with instructions: an emulator's are time. */
+	/* Cycles may be unrelated to instructions: in an emulator they are time. */
 	EXPECT_LT(what == INSTRUCTIONS ? 20000000 : 1000000, value);
 	close(perf);
 }
@@ -195,30 +198,66 @@ TEST_F(hw, cycles_agree_with_perf)
 	agrees_with_perf(_metadata, self->fd, CYCLES);
 }
 
-TEST_F(hw, all_counters_count_at_once)
+static long stay_on_cpu_0(void)
 {
-	__u64 mask = pfm_info(self->fd, 0).set_avail_pmds[0];
-	__u64 value, lowest[2] = { -1, -1 }, highest[2] = { };
-	unsigned int i, n = 0;
+	cpu_set_t cpus;
 
-	while (mask & 1ULL << (FIRST + n) && n < 6)
-		n++;
-	EXPECT_LE(COUNTERS, n);
+	CPU_ZERO(&cpus);
+	CPU_SET(0, &cpus);
+	return sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+/* The counters of the CPU that are left: the NMI watchdog, for one, may have any of them. */
+static unsigned int count_at_once(struct __test_metadata *const _metadata, int fd)
+{
+	__u64 mask = pfm_info(fd, 0).set_avail_pmds[0];
+	__u64 value, lowest[2] = { -1, -1 }, highest[2] = { };
+	unsigned int i, slot[6], what, n = 0;
+
+	for (i = 0; i < 6; i++) {
+		if (mask & 1ULL << (FIRST + i))
+			slot[n++] = i;
+	}
 	for (i = 0; i < n; i++)
-		ASSERT_EQ(0, hw_reg(self->fd, 0, i, i & 1 ? CYCLES : INSTRUCTIONS, 0, 0, 0));
-	ASSERT_EQ(0, pfm_load_self(self->fd));
-	ASSERT_EQ(0, pfm_start(self->fd, NULL));
+		ASSERT_EQ(0, hw_reg(fd, 0, slot[i], slot[i] & 1 ? CYCLES : INSTRUCTIONS,
+				    0, 0, 0));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
 	work(1000000);
-	ASSERT_EQ(0, pfm_stop(self->fd));
+	ASSERT_EQ(0, pfm_stop(fd));
 	for (i = 0; i < n; i++) {
-		value = pfm_value(self->fd, 0, FIRST + i);
-		lowest[i & 1] = value < lowest[i & 1] ? value : lowest[i & 1];
-		highest[i & 1] = value > highest[i & 1] ? value : highest[i & 1];
+		value = pfm_value(fd, 0, FIRST + slot[i]);
+		what = slot[i] & 1;
+		lowest[what] = value < lowest[what] ? value : lowest[what];
+		highest[what] = value > highest[what] ? value : highest[what];
 	}
 	EXPECT_LT(1000000, lowest[INSTRUCTIONS]);
 	EXPECT_LT(0, lowest[CYCLES]);
 	for (i = 0; i < 2; i++)
 		EXPECT_GE(lowest[i] + lowest[i] / 100, highest[i]);
+	return n;
+}
+
+TEST_F(hw, all_counters_count_at_once)
+{
+	ASSERT_EQ(0, stay_on_cpu_0());
+	EXPECT_LE(COUNTERS, count_at_once(_metadata, self->fd));
+}
+
+/* The first one is taken, where no fixed counter has the cycles. */
+TEST_F(hw, counters_that_are_left_count_at_once)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_HARDWARE, .size = sizeof(attr), .pinned = 1,
+		.config = PERF_COUNT_HW_CPU_CYCLES,
+	};
+	int perf;
+
+	ASSERT_EQ(0, stay_on_cpu_0());
+	perf = syscall(__NR_perf_event_open, &attr, -1, 0, -1, 0);
+	ASSERT_LE(0, perf);
+	EXPECT_LE(COUNTERS - 1, count_at_once(_metadata, self->fd));
+	close(perf);
 }
 
 TEST_F(hw, hardware_and_software_share_a_set)
@@ -257,7 +296,7 @@ TEST_F(hw, event_chosen_while_counting_begins_to_count)
 	work(100000);
 	value = pfm_value(self->fd, 0, FIRST);
 	EXPECT_LT(100000, value);
-	/* Where cycles are those of a clock, they are fewer than instructions. */
+	/* If cycles are those of a clock, there are fewer cycles than instructions. */
 	pmc = hw_pmc(0, CYCLES, USER);
 	ASSERT_EQ(0, pfm_write_pmcs(self->fd, &pmc, 1));
 	work(1000000);
@@ -293,7 +332,7 @@ TEST_F(hw, counters_that_overflow_together_are_one_message)
 	__u64 wrapped;
 
 	NEED_INTERRUPTS();
-	/* So long that no system call fills it, where the kernel is counted too. */
+	/* Use a period that no system call completes, if the kernel is counted too. */
 	for (slot = 0; slot < 2; slot++)
 		ASSERT_EQ(0, hw_reg(self->fd, 0, slot, INSTRUCTIONS, -1000000ULL,
 				    PFM_REGFL_OVFL_NOTIFY, 0));
@@ -311,7 +350,7 @@ TEST_F(hw, counters_that_overflow_together_are_one_message)
 		together += wrapped == 3ULL << FIRST;
 		EXPECT_EQ(wrapped, msg.pfm_ovfl_msg.msg_ovfl_pmds[0]);
 		ASSERT_EQ(0, pfm_restart(self->fd));
-		/* That was for all of them. */
+		/* All of them are complete now. */
 		EXPECT_EQ(0, pfm_info(self->fd, 0).set_ovfl_pmds[0]);
 		EXPECT_EQ(-EBUSY, pfm_restart(self->fd));
 		for (slot = 0; slot < 2; slot++)
@@ -330,11 +369,14 @@ TEST_F(hw, ip_is_where_the_loop_is)
 	ASSERT_EQ(0, hw_reg(self->fd, 0, 0, INSTRUCTIONS, -300000ULL, PFM_REGFL_OVFL_NOTIFY, 0));
 	ASSERT_EQ(0, pfm_load_self(self->fd));
 	ASSERT_EQ(0, pfm_start(self->fd, NULL));
-	/* How many come in the kernel depends on what else the machine has to do. */
+	/* The number of overflows in the kernel depends on other load. */
 	for (i = 0; i < 200 && near < 10; i++) {
 		work(400000);
 		ip = pfm_msg(self->fd).pfm_ovfl_msg.msg_ovfl_ip;
-		/* In this program, not in the kernel. work() may be inlined. */
+		/*
+		 * The address must be in this program, not in the kernel. work() may be
+		 * inlined.
+		 */
 		if (ip || levels_work())
 			EXPECT_GT(16 << 20, (long)(ip > func ? ip - func : func - ip));
 		near += !!ip;
@@ -344,7 +386,7 @@ TEST_F(hw, ip_is_where_the_loop_is)
 	EXPECT_EQ(10, near);
 }
 
-/* Samples of the first counter, each with the value of a second one */
+/* Samples of the first counter, each with the value of the second counter */
 struct samples {
 	int fd;
 	const struct pfm_dfl_smpl_hdr *hdr;
@@ -378,7 +420,7 @@ static int samples_take(struct samples *samples, struct pfarg_pmd *pmd, unsigned
 	pmd->reg_smpl_pmds[0] = 1 << (FIRST + 1);
 	ret = pfm_write_pmds(samples->fd, pmd, 1) ?: pfm_load_self(samples->fd) ?:
 	      pfm_start(samples->fd, NULL);
-	/* The look at the set does what irq_work may not have had the time to do. */
+	/* pfm_info() completes work that irq_work may not have done yet. */
 	while (!ret && samples->hdr->hdr_count < n) {
 		work(5000);
 		pfm_info(samples->fd, 0);
@@ -422,7 +464,7 @@ TEST_F(hw, a_thousand_messages_are_a_thousand_periods)
 		if (i < n - 1)
 			ASSERT_EQ(0, pfm_restart(self->fd));
 	}
-	/* Masked by the last one, both stand where it was. */
+	/* The last overflow has masked both counters, which keep their values. */
 	counted = pfm_value(self->fd, 0, FIRST + 1);
 	TH_LOG("%llu instructions in %u periods of %u", counted, n, period);
 	EXPECT_LE((__u64)n * period, counted);
@@ -489,7 +531,7 @@ TEST_F(hw, counter_that_another_one_resets_begins_anew)
 	ASSERT_EQ(0, samples_open(&samples));
 	ASSERT_EQ(0, pfm_write_pmds(samples.fd, &other, 1));
 	ASSERT_EQ(0, samples_take(&samples, &pmd, 50));
-	/* It never comes to its end, and is read before its reset. */
+	/* This counter never overflows, and is read before its reset. */
 	for (i = 0; i < 50; i++) {
 		EXPECT_EQ(FIRST, samples.sample[i].e.ovfl_pmd);
 		NEAR(samples.sample[i].value + 80000, 50000, 5);
@@ -520,7 +562,7 @@ TEST_F(hw, overflow_switching_is_exact)
 	ASSERT_EQ(0, pfm_stop(self->fd));
 	b = pfm_info(self->fd, 1);
 	ASSERT_EQ(30, b.set_runs);
-	/* The last run of the first set did not end. */
+	/* The last run of the first set is incomplete. */
 	of_a = pfm_value(self->fd, 0, FIRST + 1);
 	of_b = pfm_value(self->fd, 1, FIRST + 1);
 	of_a -= 1000000 - -pfm_value(self->fd, 0, FIRST);
@@ -534,8 +576,8 @@ TEST_F(hw, overflow_switching_is_exact)
 TEST_F(hw, each_run_until_an_overflow_is_exact)
 {
 	/*
-	 * Ticks are between the switches: when the host stalls in more than one of those
-	 * of a tick, they take too much of it, and a set is throttled until the next.
+	 * If the host stalls in more than one switch of a timer tick, the switches take
+	 * too much of it, and a set is throttled until the next tick.
 	 */
 	const __u64 periods[2] = { 1000000, 2000000 };
 	struct pfarg_pmd pmd = {
@@ -566,7 +608,7 @@ TEST_F(hw, each_run_until_an_overflow_is_exact)
 		run = samples.sample[i].value - last[set];
 		last[set] = samples.sample[i].value;
 		EXPECT_LE(periods[set], run);
-		/* All together are within 10 per run above. A loaded emulator took 37. */
+		/* The excess is below 10 per run in total. A loaded emulator took 37. */
 		EXPECT_GE(periods[set] + 1000, run);
 		if (run - periods[set] > longest)
 			longest = run - periods[set];
@@ -636,7 +678,7 @@ TEST_F(hw, kernel_may_be_left_out)
 	EXPECT_LT(user + 1000000, pfm_value(self->fd, 0, FIRST));
 }
 
-/* Pinned events of the CPU that take all counters that can count cycles */
+/* Open pinned events of the CPU until all counters for cycles are taken. */
 static int take_the_pmu(int *fds, int max)
 {
 	struct perf_event_attr attr = {
@@ -646,7 +688,7 @@ static int take_the_pmu(int *fds, int max)
 	int n = 0;
 
 #ifdef __powerpc64__
-	/* That of the cycles a thread runs, which is as good for a thread's event */
+	/* The type of the cycles that a thread runs, which is as good for a thread's event */
 	attr.type = PERF_TYPE_RAW;
 	attr.config = 0x600f4;
 	fds[n] = syscall(__NR_perf_event_open, &attr, -1, 0, -1, 0);
@@ -668,11 +710,8 @@ TEST_F(hw, taken_counters_are_told)
 	struct pfarg_setinfo info;
 	unsigned int flags = 0;
 	int fds[32], n, i;
-	cpu_set_t cpus;
 
-	CPU_ZERO(&cpus);
-	CPU_SET(0, &cpus);
-	ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpus), &cpus));
+	ASSERT_EQ(0, stay_on_cpu_0());
 	ASSERT_EQ(0, pfm_make_set(self->fd, 0, PFM_SETFL_TIME_SWITCH, NSEC_PER_MSEC, 0));
 	ASSERT_EQ(0, pfm_make_set(self->fd, 1, PFM_SETFL_TIME_SWITCH, NSEC_PER_MSEC, 0));
 	ASSERT_EQ(0, hw_reg(self->fd, 0, 0, CYCLES, 5, 0, 0));
@@ -689,9 +728,9 @@ TEST_F(hw, taken_counters_are_told)
 		ioctl(fds[i], PERF_EVENT_IOC_ENABLE, 0);
 
 	/*
-	 * The sets still take turns, and the one that has its turn says that it does not
-	 * count. A turn may begin between the two questions, and a host that stalls lets
-	 * many turns pass without one.
+	 * The sets still take turns, and the active set reports that it does not count.
+	 * A turn may begin between the two calls, and a host that stalls skips many
+	 * turns.
 	 */
 	do {
 		work(10000);
@@ -704,7 +743,7 @@ TEST_F(hw, taken_counters_are_told)
 
 	for (i = 0; i < n; i++)
 		close(fds[i]);
-	/* Back with the next turn */
+	/* The counters are back at the next turn. */
 	i = info.set_runs + 2;
 	do {
 		work(10000);
@@ -715,7 +754,7 @@ TEST_F(hw, taken_counters_are_told)
 	EXPECT_LT(5, pfm_value(self->fd, 1, FIRST));
 }
 
-/* Pinned to a CPU, an event of perf has a counter there for good. */
+/* A perf event that is pinned to a CPU holds a counter for good. */
 TEST_F(hw, counter_that_another_has_is_not_available)
 {
 	struct perf_event_attr attr = {
@@ -723,12 +762,9 @@ TEST_F(hw, counter_that_another_has_is_not_available)
 		.config = PERF_COUNT_HW_INSTRUCTIONS,
 	};
 	__u64 before, with;
-	cpu_set_t set;
 	int perf;
 
-	CPU_ZERO(&set);
-	CPU_SET(0, &set);
-	ASSERT_EQ(0, sched_setaffinity(0, sizeof(set), &set));
+	ASSERT_EQ(0, stay_on_cpu_0());
 	before = pfm_info(self->fd, 0).set_avail_pmds[0];
 	perf = syscall(__NR_perf_event_open, &attr, -1, 0, -1, 0);
 	ASSERT_LE(0, perf);
@@ -737,7 +773,7 @@ TEST_F(hw, counter_that_another_has_is_not_available)
 	EXPECT_EQ(with, with & before);
 	close(perf);
 	EXPECT_EQ(before, pfm_info(self->fd, 0).set_avail_pmds[0]);
-	/* What the context itself has is available to it. */
+	/* Counters of the context itself are available to it. */
 	close(self->fd);
 	self->fd = pfm_open(PFM_FL_SYSTEM_WIDE);
 	ASSERT_LE(0, self->fd);
@@ -759,14 +795,14 @@ TEST_F(hw, events_that_exclude_each_other_are_refused)
 	ASSERT_EQ(0, pfm_set_pmd(self->fd, 0, 1, 0));
 	EXPECT_EQ(0, pfm_load_self(self->fd));
 	EXPECT_EQ(-EINVAL, pfm_set_pmd(self->fd, 0, 2, 0));
-	/* Refused, it is as if it had never been written. */
+	/* After the rejection the register is as if it had never been written. */
 	EXPECT_EQ(0, pfm_set_pmd(self->fd, 0, 1, 0));
 	ASSERT_EQ(0, pfm_unload(self->fd));
 	EXPECT_EQ(0, pfm_load_self(self->fd));
 	ASSERT_EQ(0, pfm_unload(self->fd));
 	ASSERT_EQ(0, pfm_set_pmd(self->fd, 0, 2, 0));
 	EXPECT_EQ(-EINVAL, pfm_load_self(self->fd));
-	/* In two sets they can be. */
+	/* Both events fit in two sets. */
 	pmc[1].reg_set = 1;
 	ASSERT_EQ(0, pfm_make_set(self->fd, 1, 0, 0, 0));
 	pmc[0].reg_num = 2;
@@ -774,10 +810,10 @@ TEST_F(hw, events_that_exclude_each_other_are_refused)
 }
 
 /*
- * Two events for the first counter alone take turns, and what each has counted is
- * scaled by the time it had. Both are cycles, because emulators are slower where
- * they count instructions. One that waits for its host in the turn of one of them
- * scales wrong, but not each time.
+ * Two events that need the first counter take turns, and the count of each is scaled by
+ * its time. Both count cycles, because emulators are slower if they count instructions.
+ * If the emulator waits for its host in one turn, the scaling is wrong, but not each
+ * time.
  */
 TEST_F(hw, events_that_exclude_each_other_take_turns)
 {
@@ -786,7 +822,7 @@ TEST_F(hw, events_that_exclude_each_other_take_turns)
 		{ .reg_num = 1, .reg_set = 1, .reg_value = 0x100f0,
 		  .reg_flags = PFM_REGFL_EXCL_HV },
 	};
-	/* The same of a counter that has nothing else */
+	/* The same event on a counter without any other event */
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_RAW, .size = sizeof(attr), .config = 0x600f4, .exclude_hv = 1,
 	};
@@ -847,12 +883,12 @@ TEST_F(hw, control_register_values_are_checked)
 	EXPECT_EQ(-EINVAL, pfm_write_pmcs(self->fd, &pmc, 1));
 	pmc = hw_pmc(0, CYCLES, USER);
 	EXPECT_EQ(0, pfm_write_pmcs(self->fd, &pmc, 1));
-	/* The bit that makes it interrupt is perf's. */
+	/* Perf owns the interrupt bit. */
 	pmc.reg_value &= ~(1 << 20);
 	EXPECT_EQ(0, pfm_write_pmcs(self->fd, &pmc, 1));
 }
 
-/* Twelve bits name an event of AMD from family 10h on, eight an event of others. */
+/* Event codes have twelve bits on AMD from family 10h on, and eight bits on others. */
 static bool has_twelve_bits(void)
 {
 	char text[4096], *family;
@@ -874,7 +910,7 @@ TEST_F(hw, events_have_as_many_bits_as_the_processor_knows)
 	EXPECT_EQ(-EINVAL, pfm_write_pmcs(self->fd, &pmc, 1));
 }
 
-/* Which guests a counter of AMD counts is perf's choice, as is whether it interrupts. */
+/* Perf chooses which guests a counter of AMD counts, and whether it interrupts. */
 TEST_F(hw, guests_of_an_amd_counter_may_have_any_value)
 {
 	struct pfarg_pmc pmc = hw_pmc(0, INSTRUCTIONS, USER);
@@ -892,7 +928,10 @@ TEST_F(hw, guests_of_an_amd_counter_may_have_any_value)
 	EXPECT_LT(100000, pfm_value(self->fd, 0, 0));
 }
 
-/* Its bit EN is clear, or it counts at no level: others go on, and it may be on again. */
+/*
+ * A counter is off if EN is clear or it has no level: other counters continue, and it
+ * may be turned on again.
+ */
 TEST_F(hw, counter_can_be_off)
 {
 	struct pfarg_pmc off[2] = { hw_pmc(0, INSTRUCTIONS, USER), hw_pmc(0, INSTRUCTIONS, 0) };

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * perfmon selftests - the memory of contexts and buffers, and who pays for it
- */
+/* perfmon selftests - the memory of contexts and buffers, and its charge */
 #define _GNU_SOURCE
 
 #include "../kselftest_harness.h"
@@ -9,7 +7,7 @@
 
 #define MAX_CONTEXTS	200
 
-/* Bytes that each user may have beyond RLIMIT_MEMLOCK, 0 if that cannot be told */
+/* Get the allowance of each user beyond RLIMIT_MEMLOCK in bytes, 0 if unknown. */
 static unsigned long allowance(void)
 {
 	char text[32];
@@ -26,7 +24,7 @@ static int limit_memlock(unsigned long bytes)
 	return setrlimit(RLIMIT_MEMLOCK, &limit);
 }
 
-/* A context with all the sets and all the software registers that it may have */
+/* Create all sets and all software registers that a context may have. */
 static long fill_context(int fd)
 {
 	long ret = 0;
@@ -40,7 +38,7 @@ static long fill_context(int fd)
 	return ret;
 }
 
-/* How many such contexts this user can have; the last one that fails must say ENOMEM */
+/* Number of such contexts that this user can have; the next one must fail with ENOMEM. */
 static int contexts_until_refused(int fds[MAX_CONTEXTS])
 {
 	long ret = 0;
@@ -57,7 +55,7 @@ static int contexts_until_refused(int fds[MAX_CONTEXTS])
 	return n == MAX_CONTEXTS || ret == -ENOMEM ? n : -1;
 }
 
-/* 0 if the user may have at least one context, and no more than @bytes of them */
+/* Returns 0 if the user can have at least one context, and at most @bytes of contexts. */
 static int contexts_fit(unsigned long bytes)
 {
 	int fds[MAX_CONTEXTS], round, last = 0, n, i;
@@ -106,7 +104,7 @@ FIXTURE_TEARDOWN(many)
 	write_file(SETS_MAX, self->sets);
 }
 
-/* 0 if as many sets fit as there are times 2 KiB in @bytes, but for a tenth */
+/* Returns 0 if the number of sets that fit is @bytes / 2 KiB, within a tenth. */
 static int sets_fit(unsigned long bytes)
 {
 	unsigned long sets = 0;
@@ -130,6 +128,70 @@ TEST_F(many, set_takes_two_kilobytes)
 
 	ASSERT_NE(0, bytes);
 	EXPECT_EQ(0, AS_NOBODY(limit_memlock(0) ? 99 : sets_fit(bytes)));
+}
+
+/* Sets of other contexts until the user may have no more; receives the descriptors */
+static int hog_make(int fds[MAX_CONTEXTS])
+{
+	long ret = 0;
+	int n, set;
+
+	for (n = 0; n < MAX_CONTEXTS && !ret; n++) {
+		fds[n] = pfm_open(0);
+		if (fds[n] < 0)
+			break;
+		for (set = 0; set < 65 && !ret; set++)
+			ret = pfm_make_set(fds[n], set, 0, 0, 0);
+	}
+	return n;
+}
+
+/* A software event of user mode, which every user may count */
+static long count_user(int fd, int set, int sw)
+{
+	struct pfarg_pmc pmc = {
+		.reg_num = PFM_SW_BASE + sw,
+		.reg_set = set,
+		.reg_flags = PFM_REGFL_EXCL_KERNEL,
+	};
+
+	return pfm_write_pmcs(fd, &pmc, 1) ?: pfm_set_pmd(fd, set, pmc.reg_num, 0);
+}
+
+/*
+ * 0 if a context with 200 registers can be loaded as long as the user may have more
+ * memory, and not when others have taken it. What unloading gives back suffices to
+ * load it again.
+ */
+static int events_are_charged(void)
+{
+	int fds[MAX_CONTEXTS], fd, n, i, set, sw;
+	long ret = 0;
+
+	fd = pfm_open(0);
+	for (set = 0; set < 20 && !ret; set++) {
+		ret = pfm_make_set(fd, set, 0, 0, 0);
+		for (sw = 0; sw < 10 && !ret; sw++)
+			ret = count_user(fd, set, sw);
+	}
+	if (ret)
+		return 1;
+	for (i = 0; i < 20 && !ret; i++)
+		ret = pfm_load_self(fd) ?: pfm_unload(fd);
+	if (ret)
+		return 2;
+	n = hog_make(fds);
+	if (pfm_load_self(fd) != -ENOMEM)
+		return 3;
+	/* A load that has failed has left nothing behind. */
+	for (i = 0; i < n; i++)
+		close(fds[i]);
+	return pfm_load_self(fd) ? 4 : 0;
+}
+
+TEST(events_of_a_loaded_context_are_charged)
+{
+	EXPECT_EQ(0, AS_NOBODY(limit_memlock(0) ? 99 : events_are_charged()));
 }
 
 TEST(privileged_user_is_not_limited)

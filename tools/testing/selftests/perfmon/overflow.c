@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <linux/io_uring.h>
+#include <sys/eventfd.h>
 
 #include "../kselftest_harness.h"
 #include "perfmon_helpers.h"
@@ -49,7 +50,7 @@ static void begin(struct __test_metadata *const _metadata, int fd, struct pfarg_
 {
 	ASSERT_EQ(0, pfm_write_pmds(fd, pmd, 1));
 	ASSERT_EQ(0, pfm_load_self(fd));
-	/* What reads a message is not to fault when faults are counted. */
+	/* Code that reads a message must not fault while faults are counted. */
 	pfm_msg(fd);
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 }
@@ -111,7 +112,7 @@ static void *thread_overflows(void *arg)
 	return NULL;
 }
 
-/* Only of one that is not the first of its process do both say something. */
+/* PID and TID differ only for a thread that is not the first of its process. */
 TEST_F(ovfl, message_tells_the_process_and_its_thread)
 {
 	struct overflowing o = { .pages = &self->pages, .fd = self->fd };
@@ -124,7 +125,7 @@ TEST_F(ovfl, message_tells_the_process_and_its_thread)
 	ASSERT_EQ(0, pthread_join(thread, &ret));
 	ASSERT_EQ(NULL, ret);
 	ASSERT_NE(getpid(), o.tid);
-	/* pthread_join() does not wait for the whole of the exit, nor for irq_work. */
+	/* pthread_join() waits neither for the end of the exit nor for irq_work. */
 	pfm_info(self->fd, 0);
 	msg = pfm_msg(self->fd);
 	ASSERT_EQ(PFM_MSG_OVFL, msg.type);
@@ -239,7 +240,7 @@ TEST_F(ovfl, overflow_that_nobody_wants_resets_short_and_goes_on)
 	EXPECT_EQ(0, pfm_msg(self->fd).type);
 }
 
-/* Their mean is that of the samples in sample.c, of which there can be more. */
+/* sample.c tests the mean, because it has more samples. */
 TEST_F(ovfl, random_resets_stay_in_their_range)
 {
 	const __u64 mask = 0x1f, base = -10ULL;
@@ -265,7 +266,7 @@ TEST_F(ovfl, random_resets_stay_in_their_range)
 		last = value;
 	}
 	EXPECT_LT(300, differ);
-	/* That one of them never comes has a chance of one to ten thousand. */
+	/* The probability that one of them never comes is 1 to 10000. */
 	EXPECT_LE(31, __builtin_popcountll(seen));
 }
 
@@ -297,11 +298,11 @@ TEST_F(ovfl, registers_named_are_reset_too)
 	self->pmd.reg_flags = 0;
 	ASSERT_EQ(0, pfm_write_pmds(self->fd, &self->pmd, 1));
 	pages_touch(&self->pages, 14);
-	/* The fault that overflows is a minor one just after it has done so. */
+	/* The fault that overflows counts as a minor fault only after the overflow. */
 	EXPECT_EQ(6005, pfm_value(self->fd, 0, SW(PAGE_FAULTS_MIN)));
 }
 
-/* A clock is stopped and started by other means than a counter. */
+/* Clocks are stopped and started in another way than counters. */
 TEST_F(ovfl, clocks_named_are_reset_too)
 {
 	struct pfarg_pmd clock = { .reg_num = SW(TASK_CLOCK), .reg_value = 1ULL << 62 };
@@ -315,7 +316,7 @@ TEST_F(ovfl, clocks_named_are_reset_too)
 	begin(_metadata, self->fd, &self->pmd);
 	EXPECT_LT(1ULL << 62, pfm_value(self->fd, 0, SW(TASK_CLOCK)));
 	pages_touch(&self->pages, 10);
-	/* The look does what irq_work may not have had the time to do. */
+	/* pfm_info() completes work that irq_work may not have done yet. */
 	pfm_info(self->fd, 0);
 	time[0] = perf_count(perf);
 	burn(NSEC_PER_MSEC);
@@ -348,7 +349,7 @@ TEST_F(ovfl, clock_overflows)
 			burn(NSEC_PER_MSEC / 10);
 		before = active;
 		active = pfm_info(self->fd, 0).set_act_duration;
-		/* Timers are late, not early, but where the thread leaves the CPU. */
+		/* Timers are late, not early, unless the thread leaves the CPU. */
 		if (switches() == began) {
 			EXPECT_LE(period / 1000 * 999, active - before);
 			whole++;
@@ -360,8 +361,8 @@ TEST_F(ovfl, clock_overflows)
 }
 
 /*
- * How far the thread gets in a fixed time at best: what else is at work on the
- * machine can take most of such a time away, but not of all.
+ * Maximum progress of the thread in a fixed time: other load may take most of some
+ * periods, but not of all.
  */
 #define NR_ROUNDS	10
 
@@ -391,7 +392,10 @@ static int open_clock(__u64 config)
 	return syscall(__NR_perf_event_open, &attr, 0, -1, -1, 0);
 }
 
-/* Perf makes 10 us of each, and so does a reset, or the task would come to nothing. */
+/*
+ * Perf rounds each period up to 10 us, and so does a reset, otherwise the task would
+ * make no progress.
+ */
 TEST_F(ovfl, periods_of_one_nanosecond_leave_the_task_its_time)
 {
 	static const int clocks[] = { PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK };
@@ -426,7 +430,7 @@ TEST_F(ovfl, periods_of_one_nanosecond_leave_the_task_its_time)
 	EXPECT_LT(with_perf / 4, with_us);
 }
 
-/* The same events, of the PMU for software and by control registers */
+/* Use the same events by control registers of the software PMU. */
 TEST(clocks_chosen_by_a_control_register_are_clocks_too)
 {
 	struct pfarg_ctx ctx = { .ctx_pmu_type = PERF_TYPE_SOFTWARE };
@@ -534,7 +538,7 @@ TEST_F(ovfl, messages_wait_until_they_are_read)
 		pages_touch(&self->pages, 10);
 		ASSERT_EQ(0, pfm_restart(self->fd));
 	}
-	/* The ninth has no place: it masks, and can still be restarted. */
+	/* The ninth message has no slot: the overflow masks, and a restart still works. */
 	EXPECT_EQ(0, pfm_info(self->fd, 0).set_lost);
 	pages_touch(&self->pages, 20);
 	EXPECT_EQ(1, pfm_info(self->fd, 0).set_lost);
@@ -565,7 +569,7 @@ TEST_F(ovfl, each_of_two_readers_gets_one)
 
 	ASSERT_EQ(0, pfm_write_pmds(self->fd, &self->pmd, 1));
 	ASSERT_EQ(0, pfm_load_self(self->fd));
-	/* As begin(), but what it does to the file is not for those who read. */
+	/* As begin(), but with the file of the writer. */
 	pfm_msg(self->fd);
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, pthread_create(&thread[i], NULL, reader, &self->fd));
@@ -638,7 +642,7 @@ TEST_F(ovfl, values_far_from_wrapping_do_not_overflow)
 	}
 }
 
-/* The target touches pages and counts how often; the test is told by messages. */
+/* The target touches pages and counts them; messages notify the test. */
 static void child_touches(struct shared *shared)
 {
 	struct pages pages;
@@ -700,7 +704,7 @@ FIXTURE_TEARDOWN(blocking)
 	close(self->fd);
 }
 
-/* Does the child stand still? Enough time to do much if it does not. */
+/* Tell whether the child stands still, after enough time for much progress. */
 static bool stands_still(struct shared *shared)
 {
 	unsigned long seen;
@@ -711,7 +715,7 @@ static bool stands_still(struct shared *shared)
 	return shared->progress == seen;
 }
 
-/* One that has to wait for the CPU looks like one that stands still: until it has moved. */
+/* Wait until the child has moved, because a child without a CPU seems to stand still. */
 static void wait_progress_by(struct shared *shared, unsigned long steps)
 {
 	unsigned long seen = shared->progress;
@@ -851,10 +855,10 @@ TEST(blocking_context_blocks_its_target_and_nobody_else)
 	sleeper.shared->go = 2;
 	ASSERT_EQ((ssize_t)sizeof(msg), read(fd, &msg, sizeof(msg)));
 	ASSERT_EQ(first, msg.pfm_ovfl_msg.msg_ovfl_tid);
-	/* An address of the kernel */
+	/* The address is in the kernel. */
 	ASSERT_GT(0, (__s64)msg.pfm_ovfl_msg.msg_ovfl_ip);
 
-	/* It sleeps, has not yet come to where it would block, and is let go. */
+	/* The thread sleeps before the point where it would block, and is released. */
 	ASSERT_EQ(0, pfm_unload(fd));
 	pmd = notify_pmd(100);
 	ASSERT_EQ(0, pfm_write_pmds(fd, &pmd, 1));
@@ -876,7 +880,7 @@ TEST(blocking_context_blocks_its_target_and_nobody_else)
 	close(fd);
 }
 
-/* The same thread again: what was queued for it before is not in the way. */
+/* Load on the same thread again: work that was queued before has no effect. */
 TEST(blocking_context_blocks_a_target_that_it_comes_back_to)
 {
 	struct pfarg_pmd pmd = notify_pmd(1);
@@ -904,59 +908,87 @@ TEST(blocking_context_blocks_a_target_that_it_comes_back_to)
 	close(fd);
 }
 
-/* A ring of io_uring with one request, which the test can complete */
-static int ring_poll(int fd)
-{
-	struct io_uring_params params = { };
-	struct io_uring_sqe *sqe;
-	unsigned int *array, *tail;
-	char *ring;
-	int uring;
+#define COMPLETIONS	200
 
-	uring = syscall(__NR_io_uring_setup, 4, &params);
-	if (uring < 0)
+/*
+ * A ring of io_uring with one request, which the child submits and the test completes
+ * again and again. The number of completions is in memory that both of them share.
+ */
+struct ring {
+	unsigned int *completed;
+	int event;
+	int fd;
+};
+
+static struct ring ring;
+
+/* Return: 0, or -1 if there is no io_uring */
+static int ring_make(void)
+{
+	struct io_uring_params params = {
+		.flags = IORING_SETUP_CQSIZE,
+		.cq_entries = 2 * COMPLETIONS,
+	};
+	unsigned int *array, *tail;
+	struct io_uring_sqe *sqe;
+	char *map;
+
+	ring.event = eventfd(0, 0);
+	ring.fd = syscall(__NR_io_uring_setup, 4, &params);
+	if (ring.event < 0 || ring.fd < 0 || !(params.features & IORING_FEAT_SINGLE_MMAP))
 		return -1;
-	ring = mmap(NULL, params.sq_off.array + 4 * sizeof(*array), PROT_READ | PROT_WRITE,
-		    MAP_SHARED | MAP_POPULATE, uring, IORING_OFF_SQ_RING);
+	map = mmap(NULL, params.cq_off.cqes + params.cq_entries * sizeof(struct io_uring_cqe),
+		   PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring.fd,
+		   IORING_OFF_SQ_RING);
 	sqe = mmap(NULL, 4 * sizeof(*sqe), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
-		   uring, IORING_OFF_SQES);
-	if (ring == MAP_FAILED || sqe == MAP_FAILED)
+		   ring.fd, IORING_OFF_SQES);
+	if (map == MAP_FAILED || sqe == MAP_FAILED)
 		return -1;
 	sqe->opcode = IORING_OP_POLL_ADD;
-	sqe->fd = fd;
+	sqe->fd = ring.event;
+	sqe->len = IORING_POLL_ADD_MULTI;
 	sqe->poll32_events = POLLIN;
-	array = (unsigned int *)(ring + params.sq_off.array);
-	tail = (unsigned int *)(ring + params.sq_off.tail);
+	array = (unsigned int *)(map + params.sq_off.array);
+	tail = (unsigned int *)(map + params.sq_off.tail);
 	array[0] = 0;
 	__atomic_store_n(tail, 1, __ATOMIC_RELEASE);
-	return syscall(__NR_io_uring_enter, uring, 1, 0, 0, NULL, 0) == 1 ? 0 : -1;
+	ring.completed = (unsigned int *)(map + params.cq_off.tail);
+	return 0;
 }
-
-static int ring_pipe[2];
 
 static void child_touches_ring(struct shared *shared)
 {
-	if (ring_poll(ring_pipe[0]))
+	if (syscall(__NR_io_uring_enter, ring.fd, 1, 0, 0, NULL, 0) != 1)
 		shared->done = 1;
 	child_touches(shared);
 }
 
-TEST(completion_of_the_target_does_not_end_its_wait)
+/* The kernel completes the request in work that the target runs, as it would for a signal. */
+static void ring_complete(unsigned int number)
+{
+	const __u64 one = 1;
+
+	if (write(ring.event, &one, sizeof(one)) != sizeof(one))
+		return;
+	while (__atomic_load_n(ring.completed, __ATOMIC_ACQUIRE) < number)
+		usleep(100);
+}
+
+TEST(completions_of_the_target_do_not_end_its_wait)
 {
 	struct pfarg_pmd pmd = notify_pmd(100);
 	struct shared *shared = shared_map();
 	union pfarg_msg msg;
+	unsigned int i;
 	pid_t pid;
 	int fd;
 
 	ASSERT_NE(MAP_FAILED, shared);
-	ASSERT_EQ(0, pipe(ring_pipe));
+	if (ring_make())
+		SKIP(return, "no io_uring");
 	pid = child_run(child_touches_ring, shared);
 	target_ready(shared);
-	if (shared->done) {
-		child_kill(pid);
-		SKIP(return, "no io_uring");
-	}
+	ASSERT_EQ(0, shared->done);
 	fd = pfm_open(PFM_FL_NOTIFY_BLOCK | PFM_FL_REMOTE);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, pfm_write_pmds(fd, &pmd, 1));
@@ -965,14 +997,17 @@ TEST(completion_of_the_target_does_not_end_its_wait)
 	shared->go = 1;
 	ASSERT_EQ((ssize_t)sizeof(msg), read(fd, &msg, sizeof(msg)));
 	EXPECT_TRUE(stands_still(shared));
-	/* That makes the kernel run work in the target, as a signal would. */
-	ASSERT_EQ(1, write(ring_pipe[1], "", 1));
+	/* More often than the stack of the kernel has room for waits within waits. */
+	for (i = 1; i <= COMPLETIONS; i++)
+		ring_complete(i);
 	EXPECT_TRUE(stands_still(shared));
 	EXPECT_EQ(0, pfm_value(fd, 0, FAULTS));
 	ASSERT_EQ(0, pfm_restart(fd));
 	ASSERT_EQ((ssize_t)sizeof(msg), read(fd, &msg, sizeof(msg)));
 	child_kill(pid);
 	close(fd);
+	close(ring.fd);
+	close(ring.event);
 }
 
 static void child_polls_ring(struct shared *shared)
@@ -1004,7 +1039,7 @@ static int other_thread(pid_t pid)
 	return tid;
 }
 
-/* It never comes back to user mode, where it could wait. */
+/* The thread never returns to user mode, where it could wait. */
 TEST(thread_of_io_uring_cannot_be_blocked)
 {
 	int counting = pfm_open(PFM_FL_REMOTE), blocking, tid;
@@ -1053,7 +1088,7 @@ TEST(restart_of_another_thread_is_done_when_it_returns)
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 	ASSERT_EQ(0, ptrace(PTRACE_CONT, pid, 0, 0));
 	ASSERT_EQ((ssize_t)sizeof(msg), read(fd, &msg, sizeof(msg)));
-	/* Stopped, it has no part in its restart. */
+	/* The target is stopped, so it does not take part in the restart. */
 	ASSERT_EQ(0, kill(pid, SIGSTOP));
 	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
 	EXPECT_EQ(0, pfm_value(fd, 0, FAULTS));
@@ -1062,9 +1097,9 @@ TEST(restart_of_another_thread_is_done_when_it_returns)
 	EXPECT_EQ(4242, pfm_value(fd, 0, SW(CPU_MIGRATIONS)));
 	EXPECT_EQ(0, pfm_info(fd, 0).set_ovfl_pmds[4]);
 	EXPECT_EQ(-EBUSY, pfm_restart(fd));
-	/* And it is counted again from its first step on. */
+	/* The target is counted again from its first step on. */
 	ASSERT_EQ(0, ptrace(PTRACE_CONT, pid, 0, 0));
-	/* The first one may be of a page that it touched before. */
+	/* The first step may touch a page that was touched before. */
 	wait_progress(shared);
 	wait_progress(shared);
 	ASSERT_EQ(0, kill(pid, SIGSTOP));

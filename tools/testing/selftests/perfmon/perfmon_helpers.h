@@ -26,7 +26,7 @@
 
 #include <asm/unistd.h>
 
-/* Like libpfm: a base and the calls in order. */
+/* As in libpfm: a base number and the calls in order. */
 #ifndef __NR_pfm_create_context
 #define __NR_pfm_create_context	473
 #endif
@@ -35,7 +35,7 @@
 #define SW(name)		(PFM_SW_BASE + PERF_COUNT_SW_##name)
 #define NSEC_PER_MSEC		1000000ULL
 
-/* For results that are 0 or an error: the error as a negative number */
+/* Convert a result that is 0 or an error to a negative errno. */
 static inline long pfm_ret(long ret)
 {
 	return ret < 0 ? -errno : ret;
@@ -102,7 +102,7 @@ static inline long pfm_unload(int fd)
 }
 
 #ifdef __x86_64__
-/* As a 32-bit program calls: its table, its registers, its pointers */
+/* Do a call as a 32-bit program does, with its table, registers and pointers. */
 static inline long call32(int call, long a, long b, long c, long d)
 {
 	long ret;
@@ -120,7 +120,7 @@ static inline long call32(int call, long a, long b, long c, long d)
 }
 #endif
 
-/* Without that entry the attempt ends the program. */
+/* Try it in a child: without the 32-bit entry the attempt kills the program. */
 static inline bool has_call32(void)
 {
 #ifdef __x86_64__
@@ -205,7 +205,7 @@ static inline long pfm_make_set(int fd, int id, unsigned int flags, __u64 timeou
 	return pfm_create_evtsets(fd, &desc, 1);
 }
 
-/* A message, or type 0 if there is none as yet */
+/* Read a message; type 0 if there is none yet. */
 static inline union pfarg_msg pfm_msg_now(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
@@ -218,12 +218,12 @@ static inline union pfarg_msg pfm_msg_now(int fd)
 	return msg;
 }
 
-/* A message, or type 0 if there is none */
+/* Wait for a message; type 0 if there is none. */
 static inline union pfarg_msg pfm_msg(int fd)
 {
 	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
 
-	/* Where irq_work waits for the timer, so does the message. */
+	/* Wait, because irq_work may wait for the timer. */
 	poll(&pollfd, 1, 100);
 	return pfm_msg_now(fd);
 }
@@ -237,8 +237,8 @@ struct pages {
 };
 
 /*
- * Pages of the program itself, of which a fork leaves few, are not to fault where
- * these are counted. Somebody else may lack the right to lock memory.
+ * Pages of the program itself, few of which a fork leaves mapped, must not fault while
+ * these are counted. An unprivileged user may not be able to lock memory.
  */
 static inline int pages_map(struct pages *pages, unsigned int n)
 {
@@ -253,7 +253,7 @@ static inline int pages_map(struct pages *pages, unsigned int n)
 	return madvise(pages->mem, pages->size, MADV_NOHUGEPAGE) && errno != EINVAL ? -1 : 0;
 }
 
-/* When the pages are used up they are given back and fault again. */
+/* When all pages are used, they are freed and fault again. */
 static inline void pages_touch(struct pages *pages, unsigned int n)
 {
 	while (n--) {
@@ -266,7 +266,7 @@ static inline void pages_touch(struct pages *pages, unsigned int n)
 	}
 }
 
-/* What the child shares with the test */
+/* Data that the child shares with the test */
 struct shared {
 	volatile unsigned int go;
 	volatile unsigned int done;
@@ -343,8 +343,8 @@ static inline __u64 perf_count(int fd)
 }
 
 /*
- * How often this thread has lost the CPU. A stretch of its time in which that did not
- * change is of one piece: there, no clock of perf was stopped and started again.
+ * Number of times that this thread has lost the CPU. While it does not change, no clock
+ * of perf was stopped and started.
  */
 static inline long switches(void)
 {
@@ -356,8 +356,8 @@ static inline long switches(void)
 
 /*
  * Use this much time on the CPU, by the scheduler's clock of this thread. It stops and
- * starts at other instants than those of perf, between which a machine may take its
- * time: it tells nothing of how much they have counted.
+ * starts at other instants than perf's clocks, and a machine may stall in between, so
+ * the counts of perf may differ.
  */
 static inline void burn(__u64 ns)
 {
@@ -370,7 +370,7 @@ static inline void burn(__u64 ns)
 	}
 }
 
-/* Turns of a loop in so many ns, interrupts and all that included */
+/* Number of loops in the given time in ns, including interrupts. */
 static inline __u64 loops_in(__u64 ns)
 {
 	__u64 end = now_ns(CLOCK_MONOTONIC) + ns, n = 0;
@@ -420,15 +420,15 @@ static inline int write_file(const char *path, const char *text)
 #define SYSCTL_TIME_PERCENT	"/proc/sys/kernel/perf_cpu_time_max_percent"
 #define SYSCTL_SAMPLE_RATE	"/proc/sys/kernel/perf_event_max_sample_rate"
 
-/* The limit of samples per second, which is of the whole machine */
+/* The limit of samples per second, which applies to the whole machine */
 struct sample_rate {
 	char percent[16];
 	char rate[16];
 };
 
 /*
- * Without a limit of time the rate cannot be set. With one the kernel may lower it, on a
- * slow machine to less than what tests do at once.
+ * The rate cannot be set while the limit of time is off. With the limit on, the kernel
+ * may lower it, on a slow machine below the rate of the tests.
  */
 static inline int sample_rate_write(const char *rate, const char *percent)
 {
@@ -455,10 +455,10 @@ static inline int sample_rate_restore(const struct sample_rate *old)
 }
 
 static struct sample_rate rate_of_others;
-/* The program, not what its tests have forked; 0 if the rate is not ours. */
+/* PID of the program, not of its children; 0 if the rate was not changed. */
 static pid_t rate_owner;
 
-/* Programs that were here before may have made perf lower the rate. */
+/* Earlier programs may have made perf lower the rate. */
 static inline void __attribute__((constructor)) default_sample_rate(void)
 {
 	if (!sample_rate_set(&rate_of_others, "100000"))

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * perfmon selftests - what other users notice, and what a user may at which moment
- */
+/* perfmon selftests - effects on other users, and permissions at each call */
 #define _GNU_SOURCE
 
 #include <linux/userfaultfd.h>
@@ -14,14 +12,14 @@
 #define PARANOID	"/proc/sys/kernel/perf_event_paranoid"
 #define TRACING		"/sys/kernel/tracing/"
 
-/* Become nobody, with all that belongs to a program that nobody has started. */
+/* Become an unprivileged user, with the credentials of a program that this user starts. */
 static int be_nobody(void)
 {
 	return setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534) ||
 	       prctl(PR_SET_DUMPABLE, 1);
 }
 
-/* The state of a thread as in /proc/PID/stat: R, S, D, Z ..., or 0 if it is gone */
+/* Get the state of a thread as in /proc/PID/stat: R, S, D, Z ..., or 0 if it is gone. */
 static char state_of(int tid)
 {
 	char path[64], text[512], *end;
@@ -51,7 +49,7 @@ static bool wait_flag(volatile int *flag)
 	return *flag;
 }
 
-/* Has the child ended? Waits up to @ms milliseconds for that. */
+/* Wait up to @ms milliseconds for the end of the child. Returns whether it has ended. */
 static bool child_ends(pid_t pid, int ms, int *status)
 {
 	for (; ms > 0; ms -= 10) {
@@ -63,11 +61,11 @@ static bool child_ends(pid_t pid, int ms, int *status)
 }
 
 /*
- * A program of nobody that holds the lock of a context for as long as it likes: its
- * first thread reads a perf event of its own into a page that userfaultfd(2) keeps
- * from it, which holds the lock of the thread's events; its second one unloads the
- * context from the first, which waits for that lock with the context locked. Its third
- * one tries to load the context on a thread that it is told.
+ * An unprivileged program that holds the lock of a context for any time: its first
+ * thread reads a perf event of its own into a page that userfaultfd(2) withholds, which
+ * holds the lock of the thread's events; its second thread unloads the context from the
+ * first, which waits for that lock with the context locked. Its third thread tries to
+ * load the context on a given thread.
  */
 struct holder {
 	int fd;
@@ -213,7 +211,7 @@ TEST_F(held, exec_of_another_users_process_does_not_wait)
 		_exit(99);
 	}
 	holder->target = pid;
-	/* The third thread has been refused, or it waits for the context. */
+	/* The third thread got an error, or waits for the context. */
 	for (i = 0; i < 300 && !holder->loaded; i++) {
 		usleep(10000);
 		if (i > 50 && holder->loader && state_of(holder->loader) == 'D')
@@ -294,7 +292,7 @@ FIXTURE_TEARDOWN(paranoid)
 	write_file(PARANOID, self->level);
 }
 
-/* The error of perf_event_open(2), 0 for none */
+/* Get the error of perf_event_open(2), or 0. */
 static int perf_error(int cpu, bool kernel)
 {
 	struct perf_event_attr attr = {
@@ -309,7 +307,7 @@ static int perf_error(int cpu, bool kernel)
 	return 0;
 }
 
-/* The error of the calls of perfmon for the same */
+/* Get the error of perfmon's calls for the same event. */
 static int pfm_error(int cpu, bool kernel)
 {
 	struct pfarg_pmc pmc = {
@@ -348,7 +346,7 @@ TEST_F(paranoid, level_binds_as_it_binds_perf_event_open)
 	}
 }
 
-/* The parent raises the level when the child has told it to. */
+/* The parent raises the level at the request of the child. */
 static int raised_level(int sock)
 {
 	struct pfarg_pmc pmc[2] = {
@@ -371,7 +369,7 @@ static int raised_level(int sock)
 	pmc[0].reg_flags |= PFM_REGFL_EXCL_HV;
 	if (pfm_write_pmcs(loaded, pmc, 1) != -EACCES)
 		return 6;
-	/* Events that are open stay open, as those of perf_event_open(2) do. */
+	/* Existing events continue, like those of perf_event_open(2). */
 	if (pfm_start(loaded, NULL) || pfm_stop(loaded) || pfm_value(loaded, 0, FAULTS) >> 32)
 		return 7;
 	return pfm_unload(loaded) || pfm_load_self(loaded) != -EACCES ? 8 : 0;
@@ -433,13 +431,13 @@ static int target_hides(void)
 	shared->go = 1;
 	while (!shared->done)
 		usleep(1000);
-	/* No new event, of a register that is new or of one that counts something else */
+	/* No new event can be opened, for a new register or for a register with another event. */
 	if (!ret && pfm_write_pmds(fd, &sampling, 1) != -EPERM)
 		ret = 3;
 	pmc[0].reg_flags |= PFM_REGFL_EXCL_HV;
 	if (!ret && pfm_write_pmcs(fd, pmc, 1) != -EPERM)
 		ret = 4;
-	/* Events that are open stay open. */
+	/* Existing events continue. */
 	if (!ret && (pfm_value(fd, 0, FAULTS) >> 32 || pfm_stop(fd)))
 		ret = 5;
 	if (!ret && (pfm_unload(fd) || pfm_load_tid(fd, pid, 0) != -EPERM))
@@ -453,7 +451,7 @@ TEST(target_that_has_become_undumpable_gets_no_new_events)
 	EXPECT_EQ(0, AS_NOBODY(target_hides()));
 }
 
-/* An event that counts the calls of a function of the kernel by this thread, or -1 */
+/* Open an event that counts the calls of a kernel function by this thread, or -1. */
 static int probe_open(const char *name)
 {
 	struct perf_event_attr attr = { .type = PERF_TYPE_TRACEPOINT, .size = sizeof(attr) };
@@ -469,7 +467,7 @@ static int probe_open(const char *name)
 	return syscall(__NR_perf_event_open, &attr, 0, -1, -1, 0);
 }
 
-/* Security modules are asked through these. */
+/* Count the calls of the hooks for security modules. */
 FIXTURE(hooks)
 {
 	int read;
@@ -500,7 +498,7 @@ FIXTURE_TEARDOWN(hooks)
 	write_file(TRACING "kprobe_events", "-:pfmtest/security_perf_event_write\n");
 }
 
-/* The counters ask for themselves when they are read. */
+/* Reading the counters calls the hooks as well, so subtract that. */
 static void asked(int read, int write, __u64 count[2])
 {
 	count[1] = perf_count(write);

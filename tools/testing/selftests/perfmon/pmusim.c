@@ -2,9 +2,9 @@
 /*
  * perfmon selftests - counters of a simulated PMU, on any machine
  *
- * What is counted is what the test writes to the PMU's tick file, so each count
- * and each overflow is known exactly. The overflows come in each context that a
- * PMU may interrupt in.
+ * The PMU counts the amounts that the test writes to its tick file, so each
+ * count and each overflow is known exactly. The overflows come in each context
+ * that a PMU may interrupt in.
  */
 #define _GNU_SOURCE
 
@@ -39,7 +39,7 @@ static int sim_write(const char *file, const char *format, int a, int b)
 	return write_file(path, text);
 }
 
-/* The control files of the PMU, and all that follows is on CPU 0. */
+/* Find the control files of the PMU, and move to CPU 0. */
 static int sim_begin(void)
 {
 	cpu_set_t set;
@@ -53,7 +53,7 @@ static int sim_begin(void)
 	return sched_setaffinity(0, sizeof(set), &set);
 }
 
-/* Only while the PMU has no events, whose release may take a moment */
+/* Set a capability, which needs a PMU without events; their release may take a moment. */
 static int sim_cap(const char *text)
 {
 	int ret, tries = 1000;
@@ -103,7 +103,7 @@ FIXTURE(sim)
 FIXTURE_VARIANT(sim)
 {
 	enum context context;
-	/* May an overflow handler stop the counters? */
+	/* Whether an overflow handler may stop the counters. */
 	bool stops;
 };
 
@@ -116,7 +116,7 @@ FIXTURE_VARIANT_ADD(sim, nmi) { .context = NMI, .stops = true };
 FIXTURE_VARIANT_ADD(sim, hardirq_goes_on) { .context = HARDIRQ };
 FIXTURE_VARIANT_ADD(sim, nmi_like_goes_on) { .context = NMI_LIKE };
 
-/* Can the machine interrupt in that context? */
+/* Tell whether the machine supports the context. */
 static bool sim_has(enum context context)
 {
 	struct perf_event_attr attr = {
@@ -152,7 +152,7 @@ FIXTURE_TEARDOWN(sim)
 	}
 }
 
-/* Let a counter of this CPU count, and what that overflow has left to do be done. */
+/* Let a counter of this CPU count, and wait for work that its overflow has deferred. */
 static int sim_tick(int fd, int num, unsigned int n)
 {
 	int ret = sim_write("cpu0/tick", "%d %d", num, n);
@@ -191,7 +191,7 @@ TEST_F(sim, masked_registers_stand_still)
 		ASSERT_EQ(0, sim_tick(self->fd, 1, 10));
 		ASSERT_EQ(0, sim_tick(self->fd, 0, 999));
 		ASSERT_EQ(-EBUSY, pfm_restart(self->fd));
-		/* What is beyond the overflow is not counted, if that can be. */
+		/* Counts beyond the overflow are left out, if possible. */
 		ASSERT_EQ(0, sim_tick(self->fd, 0, 100));
 		ASSERT_EQ(PFM_MSG_OVFL, pfm_msg(self->fd).type);
 		ASSERT_EQ(0, sim_tick(self->fd, 1, 10));
@@ -208,7 +208,7 @@ TEST_F(sim, masked_registers_stand_still)
 
 #define SAMPLING_SIZE	65536
 
-/* A context that samples into a buffer */
+/* Create a context with a sampling buffer. */
 static int sampling_open(const struct pfm_dfl_smpl_hdr **hdr, unsigned int flags)
 {
 	struct pfm_dfl_smpl_arg arg = { .buf_size = SAMPLING_SIZE };
@@ -226,7 +226,7 @@ static int sampling_open(const struct pfm_dfl_smpl_hdr **hdr, unsigned int flags
 	return fd;
 }
 
-/* The mapping would keep the context, and that the events. */
+/* Unmap as well, because the mapping would keep the context and its events. */
 static void sampling_close(int fd, const struct pfm_dfl_smpl_hdr *hdr)
 {
 	munmap((void *)hdr, SAMPLING_SIZE);
@@ -251,7 +251,7 @@ TEST_F(sim, each_period_is_exact)
 	EXPECT_EQ(0, hdr->hdr_count);
 	ASSERT_EQ(0, sim_tick(fd, 0, 1));
 	EXPECT_EQ(1, hdr->hdr_count);
-	/* The other period begins here, and is not the one that the PMU had. */
+	/* A new period begins here, which differs from the PMU's period. */
 	for (i = 2; i <= 20; i++) {
 		ASSERT_EQ(0, sim_tick(fd, 0, 69));
 		EXPECT_EQ(i - 1, hdr->hdr_count);
@@ -260,7 +260,7 @@ TEST_F(sim, each_period_is_exact)
 		EXPECT_EQ(i, hdr->hdr_count);
 		EXPECT_EQ(-70ULL, pfm_value(fd, 0, 0));
 	}
-	/* Many in one go, which is the period that the PMU has by now */
+	/* Count many periods at once, with the period that the PMU has now. */
 	ASSERT_EQ(0, sim_tick(fd, 0, 700));
 	EXPECT_EQ(30, hdr->hdr_count);
 	sampling_close(fd, hdr);
@@ -321,7 +321,7 @@ TEST_F(sim, registers_named_are_reset_at_the_overflow)
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 	ASSERT_EQ(0, sim_tick(fd, 1, 1000));
 	for (i = 0; i < 10; i++) {
-		/* Less than its period, again and again: it never overflows. */
+		/* Count less than a period repeatedly, so that it never overflows. */
 		ASSERT_EQ(0, sim_tick(fd, 2, 49));
 		ASSERT_EQ(0, sim_tick(fd, 1, 3));
 		ASSERT_EQ(0, sim_tick(fd, 0, 100));
@@ -387,9 +387,9 @@ TEST_F(sim, register_that_overflows_alone_does_not_concern_the_others)
 }
 
 /*
- * With one sample for each tick of the timer. Perf lets the first event of a
- * group go on after each tick, which must hold for the others too. A context of
- * a CPU gets no help from the scheduler, which forgets what was throttled.
+ * Allow one sample in each timer tick. Perf restarts the first event of a group after
+ * each tick, and must restart the others, too. For the context of a CPU, no task switch
+ * clears the throttling.
  */
 FIXTURE(slow)
 {
@@ -440,7 +440,7 @@ FIXTURE_TEARDOWN(slow)
 		EXPECT_EQ(0, sample_rate_restore(&self->rate));
 }
 
-/* Overflows of register @num, more than there may be, until there were ten */
+/* Overflow register @num more often than allowed, until ten overflows were reported. */
 static __u64 slow_ticks(int fd, int num, __u64 (*done)(int fd, void *arg), void *arg)
 {
 	__u64 start = now_ns(CLOCK_MONOTONIC), now;
@@ -510,7 +510,7 @@ TEST_F(slow, sampling_obeys_the_sample_rate)
 	sampling_close(fd, hdr);
 }
 
-/* A clock has gone past its period before anybody can deal with the overflow. */
+/* A clock passes its period before the overflow can be handled. */
 TEST_F(sim, periods_too_short_to_handle_leave_the_cpu_to_the_program)
 {
 	struct pfarg_pmc pmc = { .reg_value = COUNTER(0) | OFLOW(variant->context) | CLOCK };
@@ -530,13 +530,13 @@ TEST_F(sim, periods_too_short_to_handle_leave_the_cpu_to_the_program)
 }
 
 /*
- * Interrupts and handlers are not what perfmon bounds, and on an emulator that has to
- * share its CPU they take most of the time, the more so with a kernel for debugging. A
- * program that is starved gets nothing.
+ * Perfmon does not limit the time of interrupts and handlers, which take most of the
+ * time on a loaded emulator, more so with a debug kernel. A starved program would get
+ * no time at all.
  */
 #define LEAST_SHARE	400
 
-/* Sets of which each register has overflowed as soon as it counts */
+/* Create sets whose registers overflow at their first count. */
 static void too_short(struct __test_metadata *const _metadata, int fd, enum context context,
 		      int sets, int regs)
 {
@@ -560,7 +560,7 @@ static void too_short(struct __test_metadata *const _metadata, int fd, enum cont
 		ASSERT_EQ(0, pfm_write_pmds(fd, &pmd, 1));
 	}
 	ASSERT_EQ(0, pfm_load_self(fd));
-	/* By turns, as the machine may be slower for a while, or busy with others. */
+	/* Measure in turns, because the machine may be slower for a while. */
 	end = now_ns(CLOCK_MONOTONIC) + 20000 * NSEC_PER_MSEC;
 	for (i = 0; i < 10 || ((!runs || without < 100 * LEAST_SHARE) &&
 			       now_ns(CLOCK_MONOTONIC) < end); i++) {
@@ -571,13 +571,16 @@ static void too_short(struct __test_metadata *const _metadata, int fd, enum cont
 		runs = pfm_info(fd, 1).set_runs;
 	}
 	TH_LOG("%llu turns beside %llu, runs %llu", with, without, runs);
-	/* With one turn for each round, at least, too few of them would prove nothing. */
+	/* Require at least one turn in each round, otherwise the test proves nothing. */
 	EXPECT_LE(100 * LEAST_SHARE, without);
 	EXPECT_LT(without / LEAST_SHARE, with);
 	EXPECT_LE(1, runs);
 }
 
-/* Each overflow takes its share of work, of all registers together, and perf counts one by one. */
+/*
+ * Each overflow causes work for all registers together, while perf counts overflows one
+ * by one.
+ */
 TEST_F(sim, sets_too_short_to_switch_leave_the_cpu_to_the_program)
 {
 	if (variant->context == TASK)
@@ -585,7 +588,7 @@ TEST_F(sim, sets_too_short_to_switch_leave_the_cpu_to_the_program)
 	too_short(_metadata, self->fd, variant->context, 4, 4);
 }
 
-/* So many that each has its next turn in another tick. */
+/* Use so many sets that each has its next turn in another tick. */
 TEST_F(sim, many_sets_too_short_to_switch_leave_the_cpu_to_the_program)
 {
 	if (variant->context == TASK)
@@ -635,7 +638,7 @@ TEST_F(sim, registers_that_never_fit_are_refused)
 	pmc.reg_value = COUNTER(1);
 	ASSERT_EQ(0, pfm_write_pmcs(self->fd, &pmc, 1));
 	EXPECT_EQ(0, pfm_load_self(self->fd));
-	/* Neither later, and then it stays as it was. */
+	/* A later write fails as well, and the register keeps its value. */
 	pmc.reg_value = COUNTER(0);
 	EXPECT_EQ(-EINVAL, pfm_write_pmcs(self->fd, &pmc, 1));
 	EXPECT_EQ(PFM_REGFL_RETFL_EINVAL, pmc.reg_flags);
@@ -704,7 +707,7 @@ TEST_F(sim, refused_register_leaves_the_set_as_it_was)
 	ASSERT_EQ(0, pfm_write_pmcs(self->fd, &pmc, 1));
 	ASSERT_EQ(0, pfm_load_self(self->fd));
 	ASSERT_EQ(0, pfm_start(self->fd, NULL));
-	/* Two events, and one counter that they could be on. */
+	/* Two events need the same counter. */
 	EXPECT_EQ(-EINVAL, pfm_write_pmds(self->fd, pmd, 2));
 	EXPECT_EQ(0, pmd[0].reg_flags);
 	EXPECT_EQ(PFM_REGFL_RETFL_EINVAL, pmd[1].reg_flags);
@@ -718,7 +721,10 @@ TEST_F(sim, refused_register_leaves_the_set_as_it_was)
 	EXPECT_EQ(0, pfm_load_self(self->fd));
 }
 
-/* A register that has no event may be the PMU's word or just not be asked for yet. */
+/*
+ * A register may have no event because the PMU rejected it, or because it has no
+ * control register yet.
+ */
 TEST_F(sim, refused_register_does_not_take_along_one_without_control_register)
 {
 	struct pfarg_pmd pmd[2] = { { .reg_num = 2, .reg_value = 5 }, { .reg_num = 1 } };
@@ -736,7 +742,7 @@ TEST_F(sim, refused_register_does_not_take_along_one_without_control_register)
 	ASSERT_EQ(0, sim_pmc(self->fd, 0, 2, variant->context));
 	ASSERT_EQ(0, sim_tick(self->fd, 2, 10));
 	EXPECT_EQ(15, pfm_value(self->fd, 0, 2));
-	/* The refused one is left out until it is written again. */
+	/* The rejected register is left out until it is written again. */
 	ASSERT_EQ(0, sim_pmc(self->fd, 0, 1, variant->context));
 	ASSERT_EQ(0, sim_tick(self->fd, 1, 10));
 	EXPECT_EQ(0, pfm_value(self->fd, 0, 1));
@@ -840,7 +846,7 @@ TEST_F(caps, without_interrupts_there_are_no_samples)
 	EXPECT_EQ(-EINVAL, pfm_load_self(fd));
 	ASSERT_EQ(0, pfm_set_pmd(fd, 0, 0, 100));
 	EXPECT_EQ(0, pfm_load_self(fd));
-	/* Nor while it is loaded, whichever of its values it is that could wrap */
+	/* The write fails while loaded as well, for each of the values that could wrap. */
 	for (i = 0; i < 3; i++) {
 		EXPECT_EQ(-EINVAL, pfm_write_pmds(fd, &bad[i], 1));
 		EXPECT_EQ(PFM_REGFL_RETFL_EINVAL, bad[i].reg_flags);
@@ -850,7 +856,7 @@ TEST_F(caps, without_interrupts_there_are_no_samples)
 	sampling_close(fd, hdr);
 }
 
-/* A driver gives it a period, which is not one that can end. */
+/* The driver gives a counting event a period, which is not a real one. */
 TEST_F(caps, count_beside_an_overflow_is_not_lost)
 {
 	struct pfarg_pmd pmd = {
@@ -883,8 +889,8 @@ TEST_F(caps, count_beside_an_overflow_is_not_lost)
 #define TOGETHER_NS	(20 * NSEC_PER_MSEC)
 
 /*
- * Two overflows that the same interrupt handles: one of a clock that waits for a
- * worker, which cannot have the CPU, and one of a tick, which deals with both.
+ * One interrupt handles two overflows: that of a clock, which waits for a worker that
+ * cannot run, and that of a tick, which handles both.
  */
 static void together_make(struct __test_metadata *const _metadata, int fd, int set,
 			  unsigned int flags, unsigned int cnt)
@@ -911,7 +917,7 @@ static void together_start(struct __test_metadata *const _metadata, int fd)
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 }
 
-/* The clock has its value at once, its overflow when the timer has fired. */
+/* The value of the clock passes zero first, the overflow comes when the timer fires. */
 static bool sim_overflow_waits(void)
 {
 	char text[1024];
@@ -960,7 +966,7 @@ TEST_F(caps, two_overflows_in_one_interrupt_that_stops_nothing_are_one_message)
 	two_are_one_message(_metadata, self->fd);
 }
 
-/* The first one switches, which is not to lose the other. */
+/* The first overflow switches the set, which must not lose the other one. */
 static void two_are_two_samples(struct __test_metadata *const _metadata)
 {
 	const struct pfm_dfl_smpl_hdr *hdr;
@@ -1008,7 +1014,7 @@ TEST_F(caps, pmu_that_knows_no_levels_counts)
 	EXPECT_EQ(105, pfm_value(self->fd, 0, 0));
 }
 
-/* Its events are on a CPU that it chooses, and move when that goes offline. */
+/* An uncore PMU chooses the CPU of its events, and moves them when the CPU goes offline. */
 TEST(counters_of_the_machine_are_refused)
 {
 	int fd, cpu, last = sysconf(_SC_NPROCESSORS_ONLN) - 1;

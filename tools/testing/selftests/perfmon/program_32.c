@@ -4,7 +4,8 @@
  *
  * Usage: program_32 CASE       exit status 0 if all is as it should be
  *
- * Without the C library, which many machines have for 64 bits only.
+ * The program does without the C library, which many machines have for 64 bits
+ * only.
  */
 #include "../../../include/nolibc/nolibc.h"
 
@@ -18,7 +19,7 @@
 #define SWITCHES	(PFM_SW_BASE + PERF_COUNT_SW_CONTEXT_SWITCHES)
 #define WORD(num)	((num) / 64)
 #define BIT_OF(num)	(1ULL << ((num) % 64))
-/* What does not fit into a register of this machine */
+/* A value that does not fit into a register of this machine */
 #define BIG		0x123456789ULL
 
 static unsigned int nr_checks, nr_failed;
@@ -126,7 +127,7 @@ static struct pfarg_setinfo pfm_info(int fd, int set)
 
 static char *pages;
 
-/* So many page faults */
+/* Take @n page faults. */
 static void touch(unsigned int n)
 {
 	static unsigned int next = NR_PAGES;
@@ -143,7 +144,7 @@ static void touch(unsigned int n)
 	}
 }
 
-/* What a call takes from the program's file is not to fault when faults are counted. */
+/* Pages of the program's file that a call needs must not fault while faults are counted. */
 static void rehearse(void)
 {
 	struct pfarg_pmd pmd = { .reg_num = FAULTS };
@@ -186,7 +187,7 @@ static void count(void)
 		CHECK(pfm_pmd(fd, 0, FAULTS).reg_value == BIG + 5 * i);
 	}
 	CHECK(pfm_pmd(fd, 0, SWITCHES).reg_value >= 7);
-	/* Both halves of a value that goes through zero */
+	/* Check both halves of a value that passes zero. */
 	pmd[1].reg_value = -2ULL;
 	CHECK(!pfm_write_pmds(fd, pmd, 2));
 	CHECK(!pfm_start(fd, NULL));
@@ -227,7 +228,7 @@ static void sets(void)
 	CHECK(!pfm_write_pmds(fd, pmd, 2));
 	CHECK(!pfm_load(fd, &load));
 	CHECK(pfm_create_evtsets(fd, desc, 1) == -EBUSY);
-	/* Not the one that it was loaded with; the tenth fault leads there. */
+	/* Start with another set than the loaded one; the tenth fault switches. */
 	CHECK(!pfm_start(fd, &start));
 	touch(10);
 	while (!(pfm_info(fd, 7).set_flags & PFM_SETFL_OUT_ACTIVE) && tries--)
@@ -246,7 +247,7 @@ static void sets(void)
 	CHECK(!close(fd));
 }
 
-/* The program is small. */
+/* Tell whether an address is in the program, which is small. */
 static int is_text(__u64 ip)
 {
 	return ip + 0x10000 - (unsigned long)is_text < 0x20000;
@@ -326,7 +327,7 @@ static void samples(void)
 	for (i = 0; i < 10; i++) {
 		CHECK(sample[i].e.pid == (__u32)gettid() && sample[i].e.tgid == (__u32)getpid());
 		CHECK(sample[i].e.ovfl_pmd == FAULTS);
-		/* A write is no reset. */
+		/* The last reset value is not affected by a write. */
 		CHECK(sample[i].e.last_reset_val == -2ULL);
 		CHECK(is_text(sample[i].e.ip));
 		CHECK(!i || sample[i].e.tstamp > sample[i - 1].e.tstamp);
@@ -336,7 +337,7 @@ static void samples(void)
 	CHECK(!close(fd));
 }
 
-/* The end of what a pointer of 32 bits can name, and a count whose upper half is gone */
+/* Test pointers at the end of the 32-bit address space, and counts without an upper half. */
 static void errors(void)
 {
 	static const int calls[] = {
@@ -399,7 +400,7 @@ static long open_flags(unsigned int flags)
 	return pfm_create(&ctx, NULL, NULL, 0);
 }
 
-/* What depends on states, on values, and on the formats of sets and registers */
+/* Errors that depend on states, on values, and on the formats of sets and registers */
 static void refuse(void)
 {
 	struct pfm_dfl_smpl_arg arg = { .buf_size = sizeof(struct pfm_dfl_smpl_hdr) };
@@ -500,7 +501,7 @@ static void attach(void)
 	kill(pid, SIGKILL);
 	CHECK(waitpid(pid, &status, 0) == pid);
 
-	/* The values go on elsewhere. */
+	/* The values continue after loading again. */
 	rehearse();
 	CHECK(!pfm_load_self(fd));
 	CHECK(!pfm_start(fd, NULL));
@@ -509,7 +510,7 @@ static void attach(void)
 	CHECK(pfm_pmd(fd, 0, FAULTS).reg_value == BIG + 8);
 	CHECK(!close(fd));
 
-	/* One that is not stopped */
+	/* Use a child that is not stopped. */
 	fd = pfm_create(&ctx, NULL, NULL, 0);
 	pid = fork();
 	if (!pid) {

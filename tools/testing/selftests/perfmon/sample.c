@@ -70,7 +70,10 @@ TEST_F(smpl, header_describes_the_buffer)
 	EXPECT_LT(sizeof(struct pfm_dfl_smpl_entry), self->hdr->hdr_min_buf_space);
 }
 
-/* The smallest buffer has room for the registers of the PMU, or for what there is room for. */
+/*
+ * The smallest buffer has room for all registers of the PMU, or for a sample of
+ * software registers.
+ */
 TEST(samples_that_cannot_fit_are_refused)
 {
 	struct pfm_dfl_smpl_arg arg = {
@@ -111,13 +114,13 @@ TEST_F(smpl, each_overflow_is_a_sample)
 		EXPECT_EQ(syscall(__NR_gettid), entry->e.pid);
 		EXPECT_EQ(getpid(), entry->e.tgid);
 		EXPECT_EQ(FAULTS, entry->e.ovfl_pmd);
-		/* The first period is that which was written. */
+		/* The first period is the written value. */
 		EXPECT_EQ(-10ULL, entry->e.last_reset_val);
 		EXPECT_LE(last, entry->e.tstamp);
 		EXPECT_EQ(0, entry->e.set);
 		EXPECT_EQ(0, entry->e.reserved);
 		EXPECT_NE(0, entry->e.ip);
-		/* In order of the registers; the fault is a minor one after this. */
+		/* Values are in the order of registers; the fault counts as a minor one later. */
 		EXPECT_EQ(0, entry->value[0]);
 		EXPECT_EQ(10 * (i + 1) - 1, entry->value[1]);
 		last = entry->e.tstamp;
@@ -162,8 +165,8 @@ TEST_F(smpl, sample_tells_the_process_and_its_thread)
 #define MEAN_SAMPLES	5000
 
 /*
- * The mean of so many is within 5 % of half of the mask with six times what it
- * varies by: less would fail by chance.
+ * The mean of this many samples is within 5 % of half of the mask at six standard
+ * deviations; fewer samples would fail by chance.
  */
 FIXTURE(mean) {
 };
@@ -209,7 +212,7 @@ TEST_F_TIMEOUT(mean, mean_of_random_periods_is_in_the_middle, 170)
 	ASSERT_EQ(0, pfm_stop(fd));
 	ASSERT_EQ(MEAN_SAMPLES + 1, hdr->hdr_count);
 	EXPECT_EQ(faults, pfm_value(fd, 0, MINOR));
-	/* A sample tells the period that it ended, the first one that which was written. */
+	/* A sample has the period that it ended; the first one has the written value. */
 	for (i = 1; i <= MEAN_SAMPLES; i++) {
 		value = base - entry[i].last_reset_val;
 		ASSERT_GE(mask, value);
@@ -217,7 +220,7 @@ TEST_F_TIMEOUT(mean, mean_of_random_periods_is_in_the_middle, 170)
 	}
 	TH_LOG("mean of %u from 0 to %llu is %llu.%02llu", MEAN_SAMPLES, mask, sum / MEAN_SAMPLES,
 	       sum * 100 / MEAN_SAMPLES % 100);
-	/* Each is what was counted. */
+	/* The periods add up to the count. */
 	EXPECT_EQ(faults, sum + MEAN_SAMPLES + 1);
 	EXPECT_LE(MEAN_SAMPLES * mask * 95 / 200, sum);
 	EXPECT_GE(MEAN_SAMPLES * mask * 105 / 200, sum);
@@ -241,7 +244,7 @@ TEST_F(smpl, full_buffer_masks_and_restart_empties_it)
 		pages_touch(&self->pages, 1);
 		EXPECT_EQ(PFM_MSG_OVFL, pfm_msg(self->fd).type);
 		pages_touch(&self->pages, 100);
-		/* The one that made it full is there. */
+		/* The sample that filled the buffer is in it. */
 		EXPECT_EQ(fit, self->hdr->hdr_count);
 		EXPECT_EQ(round, self->hdr->hdr_overflows);
 		EXPECT_EQ(FAULTS, entry[fit - 1].e.ovfl_pmd);
@@ -282,7 +285,7 @@ TEST_F(smpl, samples_tell_their_set)
 	ASSERT_EQ(0, pfm_load_self(self->fd));
 	usleep(1);
 	ASSERT_EQ(0, pfm_start(self->fd, NULL));
-	/* Each switch has its time, also where irq_work waits for the timer. */
+	/* Leave time for each switch, because irq_work may wait for the timer. */
 	for (i = 0; i < 14; i++) {
 		pages_touch(&self->pages, 10);
 		usleep(10000);
@@ -331,7 +334,7 @@ TEST_F(smpl, mapping_outlives_the_descriptor)
 	EXPECT_EQ(5, self->hdr->hdr_count);
 }
 
-/* Like another descriptor: the context goes with the last of them. */
+/* A mapping acts as a descriptor: the context ends with the last of them. */
 TEST_F(smpl, mapping_keeps_the_context)
 {
 	long tasks = read_knob("task_sessions_count"), mem = read_knob("smpl_buffer_mem_cur");
@@ -372,7 +375,7 @@ FIXTURE(clock)
 FIXTURE_VARIANT(clock)
 {
 	unsigned int flags;
-	/* Is another register the first one, which leads its perf group? */
+	/* Whether another register leads the perf group. */
 	bool second;
 };
 
@@ -420,7 +423,7 @@ TEST_F(clock, samples_obey_the_sample_rate)
 	start = now_ns(CLOCK_MONOTONIC);
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 	burn(200 * NSEC_PER_MSEC);
-	/* It goes on with each tick, of which an emulator may have few. */
+	/* Sampling continues at each tick, of which an emulator may have few. */
 	while (hdr->hdr_count < 10 && now_ns(CLOCK_MONOTONIC) < start + 20000 * NSEC_PER_MSEC)
 		burn(10 * NSEC_PER_MSEC);
 	ASSERT_EQ(0, pfm_stop(fd));
@@ -431,7 +434,7 @@ TEST_F(clock, samples_obey_the_sample_rate)
 	EXPECT_LE(10, hdr->hdr_count);
 	EXPECT_GE(2 * ticks + 2, hdr->hdr_count);
 	EXPECT_LT(0, pfm_info(fd, 0).set_lost);
-	/* The clock itself counts on. */
+	/* The clock itself keeps counting. */
 	EXPECT_LT(0, pfm_info(fd, 0).set_act_duration);
 	close(fd);
 }

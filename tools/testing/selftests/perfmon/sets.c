@@ -16,9 +16,9 @@ static long timed_set(int fd, int id, __u64 timeout)
 }
 
 /*
- * A clock beside the sets, read before the start, after it, before the stop and
- * after it: the sets' time is not less than the inner and not more than the
- * outer difference, however slow the machine is.
+ * A clock beside the sets is read before and after the start, and before and after the
+ * stop: the time of the sets is between the inner and the outer difference, however
+ * slow the machine is.
  */
 struct beside {
 	__u64 time[4];
@@ -101,9 +101,9 @@ TEST(times_of_the_sets_add_up_to_the_time_of_the_thread)
 }
 
 /*
- * The interrupt that switches may come while the core looks for the events that count
- * a fault: that fault can be in neither set. It is a small part of what a fault takes,
- * so few of the switches come there.
+ * The interrupt that switches may come while the core looks for the events that count a
+ * fault, which is then counted in neither set. This is a small part of the time of a
+ * fault, so it happens at few switches.
  */
 #define EXPECT_FEW_MISSING(whole, sum, runs)				\
 	EXPECT_GE((runs) / 5, llabs((long long)((whole) - (sum))))
@@ -139,7 +139,7 @@ TEST(software_event_over_all_sets_equals_one_that_is_not_switched)
 	close(fd);
 }
 
-/* Has more time than others, on a machine that stalls. */
+/* This test has a longer timeout, for machines that stall. */
 FIXTURE(patient)
 {
 };
@@ -153,10 +153,9 @@ FIXTURE_TEARDOWN(patient)
 }
 
 /*
- * A run lasts as long as its timeout and a little longer: how much is told by the
- * shortest ones, because an emulator may have to wait for its host. Those in which the
- * thread lost the CPU tell nothing: the timer may have gone on a little longer than
- * the time of the set.
+ * A run lasts a little longer than its timeout. The shortest runs show how much,
+ * because an emulator may have to wait for its host. Runs in which the thread lost the
+ * CPU are ignored: the timer may have run a little longer than the time of the set.
  */
 TEST_F_TIMEOUT(patient, runs_last_as_long_as_their_timeouts, 180)
 {
@@ -181,14 +180,14 @@ TEST_F_TIMEOUT(patient, runs_last_as_long_as_their_timeouts, 180)
 		for (i = 0; i < 2; i++) {
 			__u64 run = info[i].set_act_duration - time[i];
 
-			/* Those that have ended, one by one */
+			/* Runs that have ended, one by one */
 			if (info[i].set_flags & PFM_SETFL_OUT_ACTIVE || info[i].set_runs == runs[i])
 				continue;
 			if (info[i].set_runs == runs[i] + 1 && began == switches()) {
 				EXPECT_LE(timeout[i] / 1000 * 999, run);
 				shortest[i] = run < shortest[i] ? run : shortest[i];
 			}
-			/* The other one began after the look before this one. */
+			/* The other set began after the previous call. */
 			began = last;
 			time[i] = info[i].set_act_duration;
 			runs[i] = info[i].set_runs;
@@ -218,10 +217,10 @@ TEST(one_set_follows_itself)
 }
 
 /*
- * Is what sleeps left as it is? On a machine that takes the thread's time instead, the
- * timer is right to switch, so that such a try says nothing. What is left must be run
- * then, but for what it costs the timer each time that the thread leaves the CPU. Returns
- * true if all of it was.
+ * Check that a sleep does not consume the timeout. If the machine took time of the
+ * thread instead, the timer may rightly switch, so such a try is ignored. The rest of
+ * the timeout must run afterwards, except for the loss of the timer at each switch of
+ * the thread. Returns true if it did.
  */
 static bool sleeps_without_a_switch(struct __test_metadata *const _metadata)
 {
@@ -296,7 +295,7 @@ TEST(idle_cpu_switches_by_wall_time)
 	ASSERT_EQ(0, pfm_stop(fd));
 	end = now_ns(CLOCK_MONOTONIC);
 	sum = sum_durations(fd, 2, runs);
-	/* The clock of the machine and that of the scheduler are not the same. */
+	/* The clock of the machine and the clock of the scheduler differ. */
 	TH_LOG("%llu ns in the sets, %llu to %llu by the clock", sum, stopping - started,
 	       end - begin);
 	EXPECT_LE((stopping - started) / 100 * 99, sum);
@@ -318,7 +317,7 @@ static long ovfl_set(int fd, int id, unsigned int flags, int next, __u64 period,
 	       pfm_write_pmds(fd, &pmd, 1);
 }
 
-/* Where irq_work waits for the timer, so does the switch. */
+/* Wait for the switch, because irq_work may wait for the timer. */
 static unsigned long long runs_of(int fd, unsigned int set, unsigned long long want)
 {
 	int i;
@@ -340,7 +339,7 @@ TEST(set_is_switched_by_exactly_so_many_overflows)
 	ASSERT_EQ(0, ovfl_set(fd, 0, 0, 0, 10, 3));
 	ASSERT_EQ(0, ovfl_set(fd, 1, 0, 0, 5, 2));
 	ASSERT_EQ(0, pfm_load_self(fd));
-	/* What waits is not to fault when faults are counted. */
+	/* Code that waits must not fault while faults are counted. */
 	usleep(1);
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 	for (i = 0; i < 20; i++) {
@@ -430,7 +429,7 @@ TEST(notification_before_the_switch_names_the_old_set)
 	msg = pfm_msg(fd);
 	EXPECT_EQ(PFM_MSG_OVFL, msg.type);
 	EXPECT_EQ(0, msg.pfm_ovfl_msg.msg_active_set);
-	/* Masked: the switch waits for the restart. */
+	/* The context is masked, so the switch waits for the restart. */
 	EXPECT_EQ(0, pfm_info(fd, 1).set_runs);
 	EXPECT_EQ(-10ULL, pfm_value(fd, 1, FAULTS));
 	ASSERT_EQ(0, pfm_restart(fd));
@@ -476,9 +475,8 @@ TEST(message_names_the_set_that_was_active)
 }
 
 /*
- * Sets that time switches, and a last one that does nothing but tell a tool when
- * it is time to read them: a register that switches each time it counts, and one
- * that notifies after so many rounds.
+ * The sets switch by time. The last one only tells a tool when to read them: one
+ * register switches at each count, and another one notifies after a number of rounds.
  */
 TEST(marker_set_notifies_after_so_many_rounds)
 {
@@ -503,7 +501,7 @@ TEST(marker_set_notifies_after_so_many_rounds)
 	ASSERT_EQ(0, pfm_make_set(fd, 3, PFM_SETFL_OVFL_SWITCH, 0, 0));
 	ASSERT_EQ(0, pfm_write_pmds(fd, pmd, 2));
 	ASSERT_EQ(0, pfm_load_self(fd));
-	/* What waits and reads is not to fault when the marker counts. */
+	/* Code that waits and reads must not fault while the marker counts. */
 	pfm_msg(fd);
 	burn(1000);
 	ASSERT_EQ(0, pfm_start(fd, NULL));
@@ -520,7 +518,7 @@ TEST(marker_set_notifies_after_so_many_rounds)
 		ASSERT_EQ(PFM_MSG_OVFL, msg.type);
 		EXPECT_EQ(3, msg.pfm_ovfl_msg.msg_active_set);
 		EXPECT_EQ(1ULL << (FAULTS % 64), msg.pfm_ovfl_msg.msg_ovfl_pmds[4]);
-		/* The sets that it tells of stand still while they are read. */
+		/* The sets stand still while they are read. */
 		sum_durations(fd, 4, runs);
 		for (i = 0; i < 4; i++)
 			EXPECT_EQ(rounds + (rounds - 1) * note, runs[i]);
@@ -585,7 +583,7 @@ TEST(start_can_choose_the_set)
 	pages_touch(&pages, 6);
 	EXPECT_EQ(6, pfm_value(fd, 0, FAULTS));
 	EXPECT_EQ(5, pfm_value(fd, 1, FAULTS));
-	/* One run from loading, one from the switch back */
+	/* One run is from loading, one from the switch back. */
 	EXPECT_EQ(2, pfm_info(fd, 0).set_runs);
 	EXPECT_EQ(1, pfm_info(fd, 1).set_runs);
 	ASSERT_EQ(0, pfm_start(fd, NULL));
@@ -593,7 +591,7 @@ TEST(start_can_choose_the_set)
 	close(fd);
 }
 
-/* The set that is chosen while another one is masked, with @cnt for the masked one */
+/* Choose a set while another one is masked, with @cnt for the masked one. */
 static void start_while_masked(struct __test_metadata *const _metadata, __u64 cnt)
 {
 	struct pfarg_pmd pmd = {
@@ -615,7 +613,7 @@ static void start_while_masked(struct __test_metadata *const _metadata, __u64 cn
 	pages_touch(&pages, 10);
 	ASSERT_EQ(PFM_MSG_OVFL, pfm_msg(fd).type);
 	ASSERT_EQ(0, pfm_start_set(fd, 2));
-	/* It waits for the restart. */
+	/* The set waits for the restart. */
 	pages_touch(&pages, 5);
 	EXPECT_EQ(-1000ULL, pfm_value(fd, 2, FAULTS));
 	ASSERT_EQ(0, pfm_restart(fd));
@@ -626,7 +624,7 @@ static void start_while_masked(struct __test_metadata *const _metadata, __u64 cn
 	EXPECT_EQ(1, pfm_info(fd, 0).set_runs);
 	EXPECT_EQ(0, pfm_info(fd, 1).set_runs);
 	EXPECT_EQ(1, pfm_info(fd, 2).set_runs);
-	/* What a restart resets it resets to the long value. */
+	/* A restart resets to the long value. */
 	ASSERT_EQ(0, pfm_start_set(fd, 0));
 	ASSERT_EQ(0, pfm_stop(fd));
 	EXPECT_EQ(-30ULL, pfm_pmd(fd, 0, FAULTS).reg_last_reset_val);
@@ -669,7 +667,7 @@ TEST(restart_resets_the_set_that_overflowed_though_another_was_chosen)
 	EXPECT_EQ(-30ULL, pfm_value(fd, 0, FAULTS));
 	EXPECT_EQ(-30ULL, pfm_pmd(fd, 0, FAULTS).reg_last_reset_val);
 	EXPECT_EQ(0, pfm_info(fd, 0).set_ovfl_pmds[4]);
-	/* Nor does its next turn reset it once more, to the short value. */
+	/* The next turn of the set does not reset it again to the short value. */
 	pages_touch(&pages, 10);
 	EXPECT_EQ(2, runs_of(fd, 0, 2));
 	ASSERT_EQ(0, pfm_stop(fd));
@@ -678,8 +676,8 @@ TEST(restart_resets_the_set_that_overflowed_though_another_was_chosen)
 }
 
 /*
- * The time before the start and after the look at the timer bounds what the timer
- * may have run, however long the machine takes between them.
+ * The times before the start and after the read of the timer bound the run of the
+ * timer, however long the machine stalls in between.
  */
 TEST(start_again_begins_the_timeout_anew)
 {
@@ -725,7 +723,7 @@ TEST(set_created_again_begins_anew)
 	close(fd);
 }
 
-/* The shortest timeout that there can be */
+/* Set the shortest timeout that is allowed. */
 FIXTURE(shortest)
 {
 	char timeout[32];
@@ -744,7 +742,7 @@ FIXTURE_TEARDOWN(shortest)
 	write_file(MIN_TIMEOUT, self->timeout);
 }
 
-/* Switching takes the longer the more events the sets have. */
+/* A switch takes longer with more events in the sets. */
 TEST_F_TIMEOUT(shortest, timeouts_of_sets_with_many_events_leave_the_cpu_to_the_program, 60)
 {
 	__u64 with = 0, without = 0, sum, runs[9];
@@ -757,7 +755,7 @@ TEST_F_TIMEOUT(shortest, timeouts_of_sets_with_many_events_leave_the_cpu_to_the_
 			ASSERT_EQ(0, pfm_set_pmd(fd, set, PFM_SW_BASE + sw, 0));
 	}
 	ASSERT_EQ(0, pfm_load_self(fd));
-	/* By turns, as the machine may be busy with others for a while. */
+	/* Measure in turns, because the machine may be busy for a while. */
 	for (i = 0; i < 20; i++) {
 		ASSERT_EQ(0, pfm_start(fd, NULL));
 		with += loops_in(20 * NSEC_PER_MSEC);
@@ -790,9 +788,9 @@ FIXTURE_TEARDOWN(slow)
 }
 
 /*
- * Throttled, there would be one run for each tick: twelve would take 10 ms at least,
- * at 1000 ticks in a second. Without that they are done in 3, unless an emulator has
- * to wait for its host.
+ * If timeouts were throttled, there would be one run in each tick, so twelve runs would
+ * take at least 10 ms at 1000 ticks in a second. Without throttling they take 3 ms,
+ * unless an emulator has to wait for its host.
  */
 TEST_F_TIMEOUT(slow, throttling_does_not_stop_the_timeouts, 60)
 {
@@ -867,7 +865,7 @@ TEST(migrations_lose_no_switch_and_no_event)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, storm_thread, &shared));
 	ASSERT_EQ(0, beside_start(&beside, fd));
 	whole = -perf_count(perf);
-	/* The readings of the clock are not to be on two CPUs themselves. */
+	/* Read the clock on one CPU. */
 	shared.go = 1;
 	do {
 		pages_touch(&pages, 50);

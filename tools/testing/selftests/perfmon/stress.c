@@ -2,9 +2,9 @@
 /*
  * perfmon selftests - many threads, random calls, targets and CPUs that come and go
  *
- * What is checked is that the kernel has nothing to complain about, that the
- * calls return what they may, and that nothing is left in the end. More can be
- * had with KASAN, lockdep and fault injection.
+ * The test checks that the kernel logs no complaint, that the calls return valid
+ * results, and that nothing is left in the end. KASAN, lockdep and fault injection
+ * find more.
  */
 #define _GNU_SOURCE
 
@@ -40,7 +40,7 @@ static void target_runs(struct shared *shared)
 		pages_touch(&pages, 1);
 }
 
-/* Any of these may be, whatever the others do */
+/* Tell whether a result is allowed, with any calls of other threads. */
 static bool is_allowed(long ret)
 {
 	static const int errors[] = {
@@ -138,7 +138,7 @@ static void *random_thread(void *arg)
 	return NULL;
 }
 
-/* Lets the counters of one CPU of a simulated PMU count. */
+/* Let the counters of one CPU of a simulated PMU count. */
 static void *tick_thread(void *arg)
 {
 	struct storm *storm = arg;
@@ -155,7 +155,7 @@ static void *tick_thread(void *arg)
 static int storm_create(struct storm *storm, int i)
 {
 	struct pfm_dfl_smpl_arg arg = { .buf_size = STORM_BUF };
-	/* One of them has to stop its target, and is good for its own thread only. */
+	/* One context must stop its target, so it can be used for the own thread only. */
 	struct pfarg_ctx ctx = {
 		.ctx_flags = (i == 2 ? 0 : PFM_FL_REMOTE) |
 			     (i >= NR_TASK_FDS ? PFM_FL_SYSTEM_WIDE :
@@ -171,7 +171,7 @@ static int storm_create(struct storm *storm, int i)
 	return fd;
 }
 
-/* Contexts are closed in the midst of it, with and without a mapping. */
+/* Close contexts meanwhile, with and without a mapping. */
 static void *renew_thread(void *arg)
 {
 	const struct pfm_dfl_smpl_hdr *hdr;
@@ -189,7 +189,7 @@ static void *renew_thread(void *arg)
 			storm->bad = fd;
 			break;
 		}
-		/* Nobody sees the descriptor closed, or another one in its place. */
+		/* No thread uses the descriptor after its close, or another one in its place. */
 		dup2(fd, storm->fd[i]);
 		close(fd);
 		if (hdr == MAP_FAILED)
@@ -219,7 +219,7 @@ static void storm_open(struct storm *storm)
 		storm->fd[i] = storm_create(storm, i);
 }
 
-/* When its threads are gone, and tell whoever still looks at it. */
+/* End when its threads are gone, and wake processes that still wait for it. */
 static bool storm_unloaded(int fd)
 {
 	int tries = 5000;
@@ -235,8 +235,8 @@ FIXTURE(stress)
 };
 
 /*
- * Clocks that sample each other overflow each other, as often as the limit allows in
- * each tick of the timer. On an emulator that has to leave time for everything else.
+ * Clocks that sample each other cause each other's overflows, up to the limit in each
+ * timer tick, which must leave enough time on an emulator.
  */
 FIXTURE_SETUP(stress)
 {
@@ -360,7 +360,7 @@ TEST_F_TIMEOUT(stress, cpus_come_and_go, 170)
 	EXPECT_EQ(before, read_knob("sys_sessions_count"));
 }
 
-/* What is longer than the stack has room for, and a context of a CPU */
+/* A vector that is too long for the stack, and a context of a CPU */
 static long allocate_vectors(void)
 {
 	struct pfarg_setdesc desc[24];
@@ -393,7 +393,7 @@ static long allocate_vectors(void)
 	return ret;
 }
 
-/* One of everything that allocates. Returns the first error. */
+/* Do each call that allocates. Returns the first error. */
 static long allocate_everything(void)
 {
 	struct pfm_dfl_smpl_arg arg = { .buf_size = 16384 };
@@ -433,8 +433,8 @@ static long allocate_everything(void)
 }
 
 /*
- * The last one: memory that kmemleak does not get makes it print a warning, which
- * takes lockdep out of service.
+ * This is the last test: if an allocation of kmemleak fails, it prints a warning, which
+ * disables lockdep.
  */
 TEST_F_TIMEOUT(stress, every_allocation_may_fail, 170)
 {
@@ -451,7 +451,7 @@ TEST_F_TIMEOUT(stress, every_allocation_may_fail, 170)
 		snprintf(text, sizeof(text), "%d", n);
 		ASSERT_LT(0, pwrite(fd, text, strlen(text), 0));
 		ret = allocate_everything();
-		/* What is left of n may hit these as well. */
+		/* The remaining n may hit these as well. */
 		memset(text, 0, sizeof(text));
 		if (pread(fd, text, sizeof(text) - 1, 0) <= 0)
 			strcpy(text, "1");
@@ -461,7 +461,7 @@ TEST_F_TIMEOUT(stress, every_allocation_may_fail, 170)
 			TH_LOG("allocation %d: %ld", n, ret);
 		}
 		failed += ret != 0;
-		/* What is left of n was not reached: all have had their turn. */
+		/* The remaining n was not reached, so all allocations have failed once. */
 		if (atoi(text))
 			break;
 	}
@@ -470,7 +470,7 @@ TEST_F_TIMEOUT(stress, every_allocation_may_fail, 170)
 	EXPECT_LT(10, failed);
 	EXPECT_EQ(tasks, read_knob("task_sessions_count"));
 	EXPECT_EQ(mem, read_knob("smpl_buffer_mem_cur"));
-	/* The thread is free, and all works. */
+	/* The thread is released, and everything works. */
 	EXPECT_EQ(0, allocate_everything());
 }
 

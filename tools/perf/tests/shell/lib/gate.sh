@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What the tests of gates share. They count page faults of `perf test -w gate`, whose
+# Helpers of the tests of gates, which count page faults of `perf test -w gate`, whose
 # gate_inside() and gate_outside() take a known number in each call. The page in which the
 # kernel executes probed instructions is first needed at a return, when the window has
-# ended. A test has the directory $tmp until its end, and leaves with $err.
+# ended. A test has the directory $tmp until its end, and exits with $err.
 
 err=0
 perf=$(readlink -f "$(command -v perf)")
@@ -38,8 +38,8 @@ gate_is()
 	gate_say "$1" $? "it is '$2' and not '$3'"
 }
 
-# gate_prepare: probes are for root, and not each kernel has gates. With gates that do
-# not work the tests fail.
+# gate_prepare: skip the test without root or without gates in the kernel. If gates exist
+# and do not work, the tests fail.
 gate_prepare()
 {
 	[ "$(id -u)" = 0 ] || gate_skip "probes are for root"

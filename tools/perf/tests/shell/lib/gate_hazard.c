@@ -4,9 +4,9 @@
  *
  * gate_hazard CASE [NUMBER]
  *
- * Each window takes a known number of page faults, ten unless its function says another,
- * and a hundred are taken after it. The file is C and C++; exceptions and overloads need
- * the latter.
+ * Each window takes a known number of page faults, ten unless its function tells another
+ * number, and a hundred follow it. The file compiles as C and as C++; exceptions and
+ * overloads need C++.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -17,6 +17,12 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#if __has_include("../../../../lib/perf/include/perf/mark.h")
+#include "../../../../lib/perf/include/perf/mark.h"
+#else
+#include <perf/mark.h>
+#endif
 
 #define noinline	__attribute__((noinline, noclone))
 #define barrier()	__asm__ volatile("" ::: "memory")
@@ -48,7 +54,7 @@ static noinline void touch(int pages)
 	munmap(mem, pages * size);
 }
 
-/* One page in each call. */
+/* Touch one page in each call. */
 FUNCTION void deep(int depth);
 noinline void deep(int depth)
 {
@@ -66,7 +72,7 @@ noinline void jumper(void)
 		longjmp(env, 1);
 }
 
-/* The second half of its window is that of another function. */
+/* A tail call: the second half of the window belongs to another function. */
 FUNCTION void tail(void);
 FUNCTION void five(void);
 noinline void five(void)
@@ -81,7 +87,7 @@ noinline void tail(void)
 	five();
 }
 
-/* Several returns, and a table of jumps. */
+/* The function has several returns and a jump table. */
 FUNCTION int chooser(int which);
 noinline int chooser(int which)
 {
@@ -166,6 +172,113 @@ noinline void one_place(void)
 	touch(50);
 	everywhere();
 	touch(50);
+}
+
+/* Inlined in main(), and called through a pointer */
+static inline __attribute__((always_inline)) void partly(void)
+{
+	touch(5);
+	touch(5);
+	barrier();
+}
+
+static void (*volatile partly_pointer)(void) = partly;
+
+/* A loop without a call, which is inlined beside others */
+static inline __attribute__((always_inline)) void fill(volatile char *mem, long size, int nr)
+{
+	int i;
+
+	for (i = 0; i < nr; i++)
+		mem[i * size] = 1;
+}
+
+FUNCTION void filler(int nr);
+noinline void filler(int nr)
+{
+	long size = sysconf(_SC_PAGESIZE);
+	volatile char *mem = (volatile char *)mmap(NULL, 20 * size, PROT_READ | PROT_WRITE,
+						   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int i;
+
+	if (mem == (volatile char *)MAP_FAILED)
+		exit(1);
+	madvise((void *)mem, 20 * size, MADV_NOHUGEPAGE);
+	if (nr)
+		fill(mem, size, nr);
+	for (i = 10; i < 20; i++)
+		mem[i * size] = 1;
+	munmap((void *)mem, 20 * size);
+}
+
+/* Its switch() is a table of jumps, which perf does not follow. */
+static inline __attribute__((always_inline)) void hider(int which)
+{
+	switch (which) {
+	case 0:
+		touch(1);
+		break;
+	case 1:
+		touch(2);
+		five();
+		break;
+	case 2:
+		five();
+		break;
+	case 3:
+		touch(4);
+		touch(3);
+		break;
+	case 4:
+		touch(9);
+		five();
+		break;
+	case 5:
+		five();
+		five();
+		break;
+	default:
+		touch(3);
+		five();
+		break;
+	}
+}
+
+FUNCTION void hidden(int which);
+noinline void hidden(int which)
+{
+	touch(10);
+	hider(which);
+	touch(10);
+	barrier();
+}
+
+/* Two regions of one name, of which one is left early */
+FUNCTION void marks(int early);
+noinline void marks(int early)
+{
+	touch(50);
+	PERF_MARK_BEGIN(region);
+	touch(9);
+	if (early) {
+		touch(1);
+		PERF_MARK_END(region);
+		return;
+	}
+	touch(1);
+	PERF_MARK_END(region);
+	touch(40);
+	barrier();
+}
+
+FUNCTION void lines(void);
+noinline void lines(void)
+{
+	touch(50);
+	touch(5);	/* The lines begin, */
+	touch(5);	/* and end. */
+	touch(40);
+	barrier();
 }
 
 #ifdef __cplusplus
@@ -271,7 +384,7 @@ int main(int argc, char **argv)
 	int number = argc > 2 ? atoi(argv[2]) : 10;
 	volatile int i;
 
-	/* Code and stack take no faults of their own. */
+	/* Take the page faults of code and stack before the test. */
 	use_stack();
 	if (mlockall(MCL_CURRENT))
 		return 1;
@@ -321,6 +434,18 @@ int main(int argc, char **argv)
 			everywhere();
 			touch(100);
 			everywhere();
+		} else if (!strcmp(name, "partly")) {
+			partly();
+			touch(100);
+			partly_pointer();
+		} else if (!strcmp(name, "fill")) {
+			filler(number);
+		} else if (!strcmp(name, "hider")) {
+			hidden(number);
+		} else if (!strcmp(name, "marks")) {
+			marks(i & 1);
+		} else if (!strcmp(name, "lines")) {
+			lines();
 #ifdef __cplusplus
 		} else if (!strcmp(name, "throw")) {
 			try {

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef __PERF_GATE_DWARF_H
+#define __PERF_GATE_DWARF_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+/* A stretch of code, by the program's own addresses. */
+struct gate_range {
+	u64	start;
+	u64	end;
+};
+
+/* What lies together: one place where a function was inlined, or some lines of a function. */
+struct gate_place {
+	/* the function that the code is in now */
+	char			*caller;
+	/* where a function is inlined; NULL and 0 if that is not told */
+	char			*file;
+	int			line;
+	/* Places of one declaration are copies of one function. */
+	char			*declared;
+	/* The function's own code, which is called */
+	bool			is_own;
+	/* Its name is that of one function in the whole program. */
+	bool			is_external;
+	struct gate_range	*ranges;
+	int			nr_ranges;
+};
+
+int gate_dwarf__inlined(const char *path, const char *function, struct gate_place **list);
+int gate_dwarf__lines(const char *path, const char *file, int first, int last,
+		      struct gate_place **list);
+void gate_place__exit(struct gate_place *place);
+void gate_places__free(struct gate_place *list, int nr);
+
+#endif /* __PERF_GATE_DWARF_H */

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * --inside of code that is no function of its own: a function where the compiler has inlined
+ * it, and lines of a file.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include <linux/zalloc.h>
+
+#include "debug.h"
+#include "gate.h"
+#include "gate-dwarf.h"
+#include "gate-elf.h"
+
+#ifdef HAVE_LIBELF_SUPPORT
+/* The ranges of all places in one list; NULL if there is no memory */
+static struct gate_range *all_ranges(const struct gate_place *list, int nr, int *nr_ranges)
+{
+	struct gate_range *ranges;
+	int i;
+
+	*nr_ranges = 0;
+	for (i = 0; i < nr; i++)
+		*nr_ranges += list[i].nr_ranges;
+	ranges = calloc(*nr_ranges ?: 1, sizeof(*ranges));
+	if (!ranges)
+		return NULL;
+	*nr_ranges = 0;
+	for (i = 0; i < nr; i++) {
+		memcpy(ranges + *nr_ranges, list[i].ranges, list[i].nr_ranges * sizeof(*ranges));
+		*nr_ranges += list[i].nr_ranges;
+	}
+	return ranges;
+}
+
+static int gate__add_edges(struct gates *gates, struct gate *gate, const char *name,
+			   const char *path, const struct gate_edges *edges)
+{
+	int err = 0, i;
+	char what[160];
+
+	for (i = 0; i < edges->nr_on && !err; i++) {
+		snprintf(what, sizeof(what), "%s at %#" PRIx64, name, edges->on[i]);
+		err = gate__add_probe(gates, gate, what, path, edges->on[i],
+				      /*is_starter=*/true, /*at_return=*/false);
+	}
+	for (i = 0; i < edges->nr_off && !err; i++) {
+		snprintf(what, sizeof(what), "end of %s at %#" PRIx64, name, edges->off[i]);
+		err = gate__add_probe(gates, gate, what, path, edges->off[i],
+				      /*is_starter=*/false, /*at_return=*/false);
+	}
+	return err;
+}
+
+static void tell_places(const struct gate_place *list, int nr)
+{
+	int i;
+
+	for (i = 0; i < nr && i < 8; i++)
+		pr_err("  in %s, %s:%d\n", list[i].caller ?: "?", list[i].file ?: "?",
+		       list[i].line);
+	if (i < nr)
+		pr_err("  and %d more\n", nr - i);
+}
+
+/* Are there static functions of several files, or functions of C++ with other arguments? */
+static bool is_ambiguous(const struct gate_place *list, int nr, bool is_function)
+{
+	bool has_own = false;
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		if (strcmp(list[i].declared, list[0].declared))
+			return true;
+		has_own |= list[i].is_own;
+	}
+	/* The function that is called may be another one, of a file without debugging information. */
+	return is_function && !has_own && !list[0].is_external;
+}
+
+/* Keep the code that is inlined elsewhere: in itself it is a window within a window. */
+static int drop_own(struct gate_place *list, int nr, const char *function)
+{
+	int i, kept = 0;
+
+	for (i = 0; i < nr; i++) {
+		struct gate_place this = list[i];
+
+		if (!this.is_own && this.nr_ranges &&
+		    !(this.caller && gate_elf__name_matches(this.caller, function))) {
+			list[i] = list[kept];
+			list[kept++] = this;
+		}
+	}
+	for (i = kept; i < nr; i++)
+		gate_place__exit(&list[i]);
+	return kept;
+}
+
+static bool is_inlined(const struct gate_place *list, int nr)
+{
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		if (!list[i].is_own)
+			return true;
+	}
+	return false;
+}
+
+/**
+ * gate__set_inlined - Let the edges of an inlined function move a gate
+ * @gates:	All gates
+ * @gate:	The gate, which has the events of the function's own code, if it has any
+ * @ge:		The program
+ * @path:	Its path
+ * @function:	The function
+ * @is_function: It is a function, too
+ *
+ * Return: how many places there are; 0 if it is not inlined, or a negative error code after
+ * a message.
+ */
+int gate__set_inlined(struct gates *gates, struct gate *gate, struct gate_elf *ge,
+		      const char *path, const char *function, bool is_function)
+{
+	struct gate_range *ranges = NULL;
+	struct gate_edges edges;
+	struct gate_place *list;
+	int nr, nr_ranges, err;
+	char *why = NULL;
+
+	nr = gate_dwarf__inlined(path, function, &list);
+	if (nr == -EOPNOTSUPP && gate_elf__has_section(ge, ".debug_info"))
+		pr_info("Note: this perf was built without libdw, and cannot tell if calls of %s are inlined.\n"
+			"Those are not counted.\n", function);
+	if (nr <= 0)
+		return nr == -ENOMEM ? nr : 0;
+
+	if (is_inlined(list, nr) && is_ambiguous(list, nr, is_function)) {
+		pr_err("--inside: several functions have the name %s, and some of them are inlined:\n",
+		       function);
+		tell_places(list, nr);
+		pr_err("Name one of them, a function of C++ with its arguments, a static function of C with its\n"
+		       "file: '%s@file.c'.\n", function);
+		gate_places__free(list, nr);
+		return -EINVAL;
+	}
+	nr = drop_own(list, nr, function);
+	if (!nr) {
+		gate_places__free(list, nr);
+		return 0;
+	}
+
+	ranges = all_ranges(list, nr, &nr_ranges);
+	err = ranges ? gate_elf__find_edges(ge, ranges, nr_ranges, &edges, &why) : -ENOMEM;
+	/* The function's own code may be entered within a window. */
+	if (!err && is_function && !edges.pair) {
+		err = -EOPNOTSUPP;
+		why = strdup("other code shares an edge with it");
+	}
+	if (!err)
+		err = gate__add_edges(gates, gate, function, path, &edges);
+	if (!err && !is_function) {
+		gate->nest = edges.pair;
+		gate->function = edges.pair ? strdup(function) : NULL;
+	}
+	if (!err && edges.nr_on > nr)
+		pr_info("Note: the code of %s is in %d pieces. A window is a stay in one of them, and a call may\n"
+			"have several.\n", function, edges.nr_on);
+	if (err && err != -ENOMEM && is_function && gates->lax) {
+		pr_info("Note: the calls of %s that are inlined are not counted: %s.\n", function,
+			why ?: "too many edges");
+		err = 0;
+	} else if (err) {
+		pr_err("--inside: the compiler has inlined %s where perf cannot tell it from what is around it:\n"
+		       "%s.\n", function, why ?: "too many edges, or no memory");
+		tell_places(list, nr);
+		if (is_function)
+			pr_err("Name what it is inlined in, or build the program with __attribute__((noinline)) for %s,\n"
+			       "or take --inside-lax, which counts the calls that are left.\n", function);
+		else
+			pr_err("Name what it is inlined in, or build the program with __attribute__((noinline)) for %s.\n",
+			       function);
+	}
+	free(why);
+	free(ranges);
+	gate_places__free(list, nr);
+	return err ?: nr;
+}
+
+/**
+ * gate__set_mark - Let the marks of a region move a gate
+ * @gates:	All gates
+ * @gate:	The gate
+ * @path:	The program
+ * @name:	What PERF_MARK_BEGIN() and PERF_MARK_END() call the region
+ *
+ * Return: 0, or a negative error code after a message.
+ */
+int gate__set_mark(struct gates *gates, struct gate *gate, const char *path, const char *name)
+{
+	struct gate_elf *ge = gate_elf__new(path);
+	struct gate_edges edges;
+	char what[160];
+
+	if (!ge) {
+		pr_err("--inside: %s is not a program\n", path);
+		return -EINVAL;
+	}
+	snprintf(what, sizeof(what), "%s_begin", name);
+	edges.nr_on = gate_elf__find_mark(ge, what, edges.on);
+	snprintf(what, sizeof(what), "%s_end", name);
+	edges.nr_off = gate_elf__find_mark(ge, what, edges.off);
+	gate_elf__delete(ge);
+
+	if (edges.nr_on < 0 || edges.nr_off < 0) {
+		pr_err("--inside: %s has more marks of the name %s than a gate has room for\n", path, name);
+		return -EINVAL;
+	}
+	if (!edges.nr_on || !edges.nr_off) {
+		pr_err("--inside: %s has no PERF_MARK_%s(%s). The macros are in <perf/mark.h>; for a probe of another\n"
+		       "kind take --gate-on and --gate-off.\n", path, edges.nr_on ? "END" : "BEGIN", name);
+		return -EINVAL;
+	}
+	gate->nest = true;
+	gate->function = strdup(name);
+	return gate->function ? gate__add_edges(gates, gate, name, path, &edges) : -ENOMEM;
+}
+
+/**
+ * gate__set_lines - Let the edges of some lines move a gate
+ * @gates:	All gates
+ * @gate:	The gate
+ * @path:	The program
+ * @file:	The source file
+ * @first:	The first line
+ * @last:	The last line
+ *
+ * Return: 0, or a negative error code after a message.
+ */
+int gate__set_lines(struct gates *gates, struct gate *gate, const char *path, const char *file,
+		    int first, int last)
+{
+	struct gate_elf *ge = gate_elf__new(path);
+	struct gate_range *ranges = NULL;
+	struct gate_place *list = NULL;
+	int nr, nr_ranges = 0, err = -EINVAL, i;
+	struct gate_edges edges;
+	char *why = NULL;
+
+	if (!ge) {
+		pr_err("--inside: %s is not a program\n", path);
+		return -EINVAL;
+	}
+	nr = gate_dwarf__lines(path, file, first, last, &list);
+	for (i = 0; i < nr; i++)
+		nr_ranges += list[i].nr_ranges;
+	if (nr == -EOPNOTSUPP) {
+		pr_err("--inside: perf was built without libdw, and cannot find lines\n");
+	} else if (nr == -ENODATA) {
+		pr_err("--inside: %s has no debugging information: build it with -g\n", path);
+	} else if (!nr_ranges) {
+		pr_err("--inside: there is no code of lines %d to %d of %s in %s\n", first, last, file,
+		       path);
+	} else {
+		ranges = all_ranges(list, nr, &nr_ranges);
+		err = ranges ? gate_elf__find_edges(ge, ranges, nr_ranges, &edges, &why) : -ENOMEM;
+		if (!err)
+			err = gate__add_edges(gates, gate, file, path, &edges);
+		if (err)
+			pr_err("--inside: perf cannot tell where the flow of control leaves lines %d to %d of %s:\n"
+			       "%s. Take other lines, such as all of a block, or set two probes,\n"
+			       "perf probe -x %s %s:%d, for --gate-on and --gate-off.\n",
+			       first, last, file, why ?: "too many edges, or no memory", path, file,
+			       first);
+	}
+	if (!err) {
+		gate->nest = edges.pair;
+		gate->function = edges.pair ? strdup(file) : NULL;
+		if (edges.nr_on > 1)
+			pr_info("Note: the code of the lines is in %d pieces. A window is a stay in one of them.\n",
+				edges.nr_on);
+	}
+	free(why);
+	free(ranges);
+	gate_places__free(list, max(nr, 0));
+	gate_elf__delete(ge);
+	return err;
+}
+#else
+int gate__set_mark(struct gates *gates __maybe_unused, struct gate *gate __maybe_unused,
+		   const char *path __maybe_unused, const char *name __maybe_unused)
+{
+	pr_err("--inside: perf was built without libelf, and cannot find marks\n");
+	return -EINVAL;
+}
+
+int gate__set_lines(struct gates *gates __maybe_unused, struct gate *gate __maybe_unused,
+		    const char *path __maybe_unused, const char *file __maybe_unused,
+		    int first __maybe_unused, int last __maybe_unused)
+{
+	pr_err("--inside: perf was built without libelf, and cannot find lines\n");
+	return -EINVAL;
+}
+#endif
+
+/**
+ * gate_lines__parse - Tell FILE:LINE-LINE from the name of a function
+ * @where:	What may be lines
+ * @first:	Set to the first line
+ * @last:	Set to the last line, or 0 if a single line was named
+ *
+ * Return: the length of the file's name, or 0 if it is something else.
+ */
+size_t gate_lines__parse(const char *where, int *first, int *last)
+{
+	const char *colon = strrchr(where, ':');
+	char *end;
+
+	if (!colon || colon == where || colon[-1] == ':' || !isdigit(colon[1]))
+		return 0;
+	*first = strtol(colon + 1, &end, 10);
+	*last = 0;
+	if (*end == '-' && isdigit(end[1]))
+		*last = strtol(end + 1, &end, 10);
+	return *end ? 0 : colon - where;
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Several --inside: each event counts in each region by itself.
+ *
+ * An event has one gate. So perf opens each event once for each region, region after
+ * region. Events that terms give a gate, or none, and tool events are there once, before all
+ * regions; but a group stays whole.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <linux/list.h>
+#include <linux/string.h>
+#include <linux/zalloc.h>
+#include <subcmd/parse-options.h>
+
+#include "debug.h"
+#include "evlist.h"
+#include "evsel.h"
+#include "evsel_config.h"
+#include "gate.h"
+
+/**
+ * gate_opts__add_inside - Take one option --inside
+ * @opt:	The option, whose value is a struct gate_opts
+ * @inside:	Its argument
+ * @unset:	It is --no-inside, which takes all back
+ *
+ * Return: 0, or -1 after a message.
+ */
+int gate_opts__add_inside(const struct option *opt, const char *inside, int unset)
+{
+	struct gate_opts *opts = opt->value;
+	const char **new;
+	int i;
+
+	if (unset) {
+		zfree(&opts->inside);
+		opts->nr_inside = 0;
+		return 0;
+	}
+	if (!*inside) {
+		pr_err("--inside: name a function, such as parse, kernel:vfs_write or syscalls:write\n");
+		return -1;
+	}
+	for (i = 0; i < opts->nr_inside; i++) {
+		if (!strcmp(opts->inside[i], inside)) {
+			pr_err("--inside %s: say it once\n", inside);
+			return -1;
+		}
+	}
+	new = reallocarray(opts->inside, opts->nr_inside + 1, sizeof(*new));
+	if (!new)
+		return -1;
+	opts->inside = new;
+	opts->inside[opts->nr_inside++] = inside;
+	return 0;
+}
+
+/* Does the event count where options say? */
+static bool follows_options(struct evsel *evsel)
+{
+	return !evsel__is_tool(evsel) && !evsel__get_config_term(evsel, GATE_ON) &&
+	       !evsel__get_config_term(evsel, GATE_OFF) &&
+	       !evsel__get_config_term(evsel, NO_GATE);
+}
+
+static bool group_follows_options(struct evlist *evlist, struct evsel *leader)
+{
+	struct evsel *evsel;
+
+	evlist__for_each_entry(evlist, evsel) {
+		if (evsel__has_leader(evsel, leader) && follows_options(evsel))
+			return true;
+	}
+	return false;
+}
+
+/* Leave in @originals the events that each region has. */
+static void evlist__take_originals(struct evlist *evlist, struct evlist *originals)
+{
+	struct evsel *evsel, *next;
+
+	evlist__splice_list_tail(originals, &evlist->core.entries);
+	evlist->core.nr_entries = 0;
+	evlist__for_each_entry_safe(originals, next, evsel) {
+		if (!group_follows_options(originals, evsel__leader(evsel))) {
+			evlist__remove(originals, evsel);
+			evlist__add(evlist, evsel);
+		}
+	}
+}
+
+static int evlist__add_region(struct evlist *evlist, struct evlist *originals, struct gate *gate)
+{
+	struct evsel *evsel, *copy, *leader = NULL;
+
+	evlist__for_each_entry(originals, evsel) {
+		copy = evsel__clone(evsel);
+		if (!copy)
+			return -ENOMEM;
+		if (evsel__is_group_leader(evsel))
+			leader = copy;
+		evsel__set_leader(copy, leader);
+		if (follows_options(evsel))
+			copy->gate = gate;
+		evlist__add(evlist, copy);
+	}
+	return 0;
+}
+
+/**
+ * evlist__setup_regions - Let each event count in each of several regions
+ * @evlist:	The list, whose gates are those of options
+ * @opts:	Several --inside
+ * @target:	The target to measure
+ * @program:	The program that perf will start, or NULL
+ *
+ * Return: 0, or a negative error code after a message.
+ */
+int evlist__setup_regions(struct evlist *evlist, const struct gate_opts *opts,
+			  struct target *target, const char *program)
+{
+	struct evlist *originals = evlist__new();
+	struct gate *gate;
+	int err = 0, i;
+
+	if (!originals)
+		return -ENOMEM;
+	evlist->gates->has_regions = true;
+	evlist__take_originals(evlist, originals);
+	for (i = 0; i < opts->nr_inside && !err; i++) {
+		gate = gates__new_gate(evlist->gates);
+		if (!gate) {
+			err = -ENOMEM;
+			break;
+		}
+		gate->of_options = true;
+		gate->region = opts->inside[i];
+		err = evlist__add_region(evlist, originals, gate);
+	}
+	evlist__delete(originals);
+
+	/* A trigger may be an event of the list, which is complete from here on. */
+	list_for_each_entry(gate, &evlist->gates->gates, node) {
+		if (!err)
+			err = gate__set_inside(evlist, gate, gate->region, target, program);
+	}
+	return err;
+}
+
+/**
+ * evlist__name_regions - Append the region to the name of each event
+ * @evlist:	A list that is written to a file, which does not tell regions
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int evlist__name_regions(struct evlist *evlist)
+{
+	struct evsel *evsel;
+	char *name;
+
+	evlist__for_each_entry(evlist, evsel) {
+		const char *region = evsel__region(evsel);
+
+		if (!region || !*region)
+			continue;
+		if (asprintf(&name, "%s inside of %s", evsel__name(evsel), region) < 0)
+			return -ENOMEM;
+		free(evsel->name);
+		evsel->name = name;
+	}
+	return 0;
+}
