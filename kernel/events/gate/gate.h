@@ -287,9 +287,9 @@ struct perf_gate_window {
 	u64			opened;
 	/** @count: count of the event when the window began */
 	u64			count;
-	/** @time: perf_event_ctx_time() at that moment */
+	/** @time: perf_event_ctx_time() when the window began */
 	u64			time;
-	/** @lag: for how long its context had run without the event when it last came to run */
+	/** @lag: how long the context had run without the event when it was last scheduled in */
 	u64			lag;
 	union {
 		/** @clock: time of the event's clock at that moment, if that is needed */
@@ -427,7 +427,7 @@ enum perf_gate_context {
 	PERF_GATE_OUTSIDE,
 	/* The driver reports an overflow and expects events to be stopped and started. */
 	PERF_GATE_IN_OVERFLOW,
-	/* The driver may be interrupted anywhere and can be read at best. */
+	/* The trigger may have interrupted the driver: read the counter at most, do not stop it. */
 	PERF_GATE_ANYWHERE,
 };
 

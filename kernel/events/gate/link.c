@@ -270,9 +270,11 @@ void perf_gate_unlink(struct perf_gate_link *link, unsigned int roles)
  */
 void perf_gate_unlink_trigger(struct perf_event *trigger, unsigned int role)
 {
+	struct perf_gate *open[PERF_GATE_MAX];
 	struct perf_gate_link *link;
 	struct hlist_node *next;
 	struct perf_gate *gate;
+	int nr_open = 0;
 
 	hlist_for_each_entry_safe(link, next, &trigger->gate_links, node) {
 		if (!(link->role & role))
@@ -282,8 +284,15 @@ void perf_gate_unlink_trigger(struct perf_event *trigger, unsigned int role)
 		gate = link->gate;
 		perf_gate_unlink(link, role);
 		if (list_empty(&gate->links))
-			perf_gate_set_all(gate, true);
+			open[nr_open++] = gate;
 	}
+	if (!nr_open)
+		return;
+
+	/* A firing that has found one of the links before could close its gate for ever. */
+	synchronize_rcu();
+	while (nr_open--)
+		perf_gate_set_all(open[nr_open], true);
 }
 
 /**

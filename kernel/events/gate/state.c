@@ -546,8 +546,10 @@ void perf_gate_set_all(struct perf_gate *gate, bool open)
 
 		guard(mutex)(&event->child_mutex);
 
-		list_for_each_entry(child, &event->child_list, child_list)
+		list_for_each_entry(child, &event->child_list, child_list) {
 			perf_gate_set(child, open);
+			cond_resched();
+		}
 	}
 }
 

@@ -678,7 +678,10 @@ static int perf_gate_read_windows(struct perf_event *event,
 	if (out->min == U64_MAX)
 		out->min = 0;
 
-	/* A window is counted after its opening, so this order makes none negative. */
+	/*
+	 * Read the number of openings after the buckets. Each window opens before it is
+	 * counted, so missed cannot be negative.
+	 */
 	opened = perf_gate_nr_opened(event) - windows->nr_before;
 	out->missed = opened > out->windows ? opened - out->windows : 0;
 

@@ -120,8 +120,11 @@ static void pfm_allow_stale(struct pfm_context *ctx)
 
 	list_for_each_entry(set, &ctx->sets, node) {
 		for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-			if (pfm_reg_at(set, num)->stale)
+			struct pfm_reg *reg = pfm_reg_at(set, num);
+
+			if (reg->stale)
 				clear_bit(num, set->refused);
+			reg->stale = false;
 		}
 	}
 }

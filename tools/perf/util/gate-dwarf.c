@@ -138,7 +138,7 @@ static const char *linkage_name(Dwarf_Die *die)
 	return NULL;
 }
 
-/* Is @die, an inlined copy or the function itself, what the user means? */
+/* Does the name and the file of @die, a copy or the function itself, match the search? */
 static bool is_copy(struct search *search, Dwarf_Die *cu, Dwarf_Die *die)
 {
 	const char *name = linkage_name(die) ?: dwarf_diename(die), *file, *unit;
@@ -297,8 +297,10 @@ static int search_file(struct search *search, const char *path)
 	Dwarf_CU *unit = NULL;
 	Dwfl_Module *module;
 	Dwarf_Addr bias;
+	uint8_t type;
 	Dwarf_Die cu;
 	Dwarf *dwarf;
+	int err = 0;
 
 	if (!dwfl)
 		return -ENOMEM;
@@ -309,11 +311,18 @@ static int search_file(struct search *search, const char *path)
 	if (!dwarf)
 		search->err = -ENODATA;
 	while (dwarf && !search->err &&
-	       !dwarf_get_units(dwarf, unit, &unit, NULL, NULL, &cu, NULL)) {
+	       !(err = dwarf_get_units(dwarf, unit, &unit, NULL, &type, &cu, NULL))) {
 		if (!search->function)
 			add_lines(search, &cu);
+		/* The functions of a program built with -gsplit-dwarf are in other files. */
+		if (type == DW_UT_skeleton) {
+			search->err = -EBADF;
+			break;
+		}
 		walk(search, &cu, &cu, NULL);
 	}
+	if (err < 0)
+		search->err = -EBADF;
 	dwfl_end(dwfl);
 	if (search->err) {
 		gate_places__free(search->list, search->nr);

@@ -32,8 +32,9 @@
 struct balance {
 	u64	entries;
 	u64	returns;
-	/* Some thread or CPU has more entries than returns, or fewer. */
+	/* More entries than returns on some thread or CPU */
 	bool	open;
+	/* Fewer */
 	bool	surplus;
 };
 
@@ -123,8 +124,7 @@ void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax)
 	list_for_each_entry(gate, &evlist->gates->gates, node) {
 		u64 missed = 0;
 
-		/* main() ends by its return or with the program, so do not check it. */
-		if (!gate->function || !strcmp(gate->function, "main"))
+		if (!gate->function || gate->ends_with_program)
 			continue;
 		for (;; steps--) {
 			gate__count_balance(gate, &balance);

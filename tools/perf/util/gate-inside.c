@@ -200,18 +200,6 @@ static void warn_return_address(struct gate_elf *ge, const struct gate_function 
 			   "address: an exception or panic that leaves it ends %s.\n", function->name, path);
 }
 
-/* Goroutines may change their thread inside of a function. */
-static int refuse_go_program(struct gate_elf *ge, const char *function, const char *path)
-{
-	if (!gate_elf__has_section(ge, ".gopclntab"))
-		return 0;
-	pr_err("--inside: %s is a program of Go, whose goroutines leave their thread inside of functions: a\n"
-	       "window would count another goroutine. Use --inside syscalls:NAME, or set two probes at\n"
-	       "a stretch that does not wait, perf probe -x %s %s:LINE, for --gate-on and --gate-off.\n",
-	       path, path, function);
-	return -EINVAL;
-}
-
 static int gate__set_functions(struct gates *gates, struct gate *gate, struct gate_elf *ge,
 			       const char *path, struct gate_function *list, int nr)
 {
@@ -281,8 +269,9 @@ static int gate__set_function(struct gates *gates, struct gate *gate, const char
 		}
 	} else if (is_ambiguous(list, nr)) {
 		tell_ambiguous(function, path, list, nr);
-	} else if (!refuse_go_program(ge, function, path)) {
+	} else if (!gate__refuse_go(ge, function, path)) {
 		gate->function = strdup(function);
+		gate->ends_with_program = !strcmp(function, "main");
 		err = gate->function ?
 		      gate__set_functions(gates, gate, ge, path, list, nr) : -ENOMEM;
 		if (!err)
@@ -389,10 +378,12 @@ int gate__set_inside(struct evlist *evlist, struct gate *gate, const char *insid
 		return -ENOMEM;
 	}
 
-	if (strstarts(inside, "syscalls:"))
-		return gate__set_syscall(evlist, gate, colon + 1);
-	if (strstarts(inside, "kernel:"))
-		return gate__set_kernel_function(evlist->gates, gate, inside, colon + 1);
+	if (strstarts(inside, "syscalls:") && !strstarts(inside, "syscalls::"))
+		return gate__set_syscall(evlist, gate, inside + strlen("syscalls:"));
+	/* kernel::parse is a name of C++. */
+	if (strstarts(inside, "kernel:") && !strstarts(inside, "kernel::"))
+		return gate__set_kernel_function(evlist->gates, gate, inside,
+						 inside + strlen("kernel:"));
 
 	/* The first colon may be that of mark:NAME, or of FILE:LINE-LINE. */
 	len = gate_lines__parse(inside, &first, &last);

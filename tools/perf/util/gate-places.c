@@ -45,6 +45,10 @@ static int gate__add_edges(struct gates *gates, struct gate *gate, const char *n
 	int err = 0, i;
 	char what[160];
 
+	/* Either all edges or none: a starter without its stopper would leave the gate open. */
+	if (gate->nr_on + edges->nr_on > GATE_MAX_TRIGGERS ||
+	    gate->nr_off + edges->nr_off > GATE_MAX_TRIGGERS)
+		return -ENOSPC;
 	for (i = 0; i < edges->nr_on && !err; i++) {
 		snprintf(what, sizeof(what), "%s at %#" PRIx64, name, edges->on[i]);
 		err = gate__add_probe(gates, gate, what, path, edges->on[i],
@@ -84,7 +88,10 @@ static bool is_ambiguous(const struct gate_place *list, int nr, bool is_function
 	return is_function && !has_own && !list[0].is_external;
 }
 
-/* Keep the code that is inlined elsewhere: in itself it is a window within a window. */
+/*
+ * Drop the function itself and the copies inlined into it: its own probes cover them. Keep
+ * the copies inlined elsewhere.
+ */
 static int drop_own(struct gate_place *list, int nr, const char *function)
 {
 	int i, kept = 0;
@@ -115,6 +122,25 @@ static bool is_inlined(const struct gate_place *list, int nr)
 }
 
 /**
+ * gate__refuse_go - Refuse a program whose goroutines may change their thread in a window
+ * @ge:		The program
+ * @where:	FUNCTION or FILE of it
+ * @path:	Its path
+ *
+ * Return: 0, or -EINVAL after a message.
+ */
+int gate__refuse_go(struct gate_elf *ge, const char *where, const char *path)
+{
+	if (!gate_elf__has_section(ge, ".gopclntab"))
+		return 0;
+	pr_err("--inside: %s is a program of Go, whose goroutines leave their thread inside of functions: a\n"
+	       "window would count another goroutine. Use --inside syscalls:NAME, or set two probes at\n"
+	       "a stretch that does not wait, perf probe -x %s %s, for --gate-on and --gate-off.\n",
+	       path, path, where);
+	return -EINVAL;
+}
+
+/**
  * gate__set_inlined - Let the edges of an inlined function move a gate
  * @gates:	All gates
  * @gate:	The gate, which has the events of the function's own code, if it has any
@@ -135,7 +161,12 @@ int gate__set_inlined(struct gates *gates, struct gate *gate, struct gate_elf *g
 	int nr, nr_ranges, err;
 	char *why = NULL;
 
+	if (!is_function && gate__refuse_go(ge, function, path))
+		return -EINVAL;
 	nr = gate_dwarf__inlined(path, function, &list);
+	if (nr == -EBADF)
+		pr_info("Note: perf cannot read all of the debugging information of %s. Calls of %s that are\n"
+			"inlined there are not counted.\n", path, function);
 	if (nr == -EOPNOTSUPP && gate_elf__has_section(ge, ".debug_info"))
 		pr_info("Note: this perf was built without libdw, and cannot tell if calls of %s are inlined.\n"
 			"Those are not counted.\n", function);
@@ -258,11 +289,18 @@ int gate__set_lines(struct gates *gates, struct gate *gate, const char *path, co
 		pr_err("--inside: %s is not a program\n", path);
 		return -EINVAL;
 	}
+	if (gate__refuse_go(ge, file, path)) {
+		gate_elf__delete(ge);
+		return -EINVAL;
+	}
 	nr = gate_dwarf__lines(path, file, first, last, &list);
 	for (i = 0; i < nr; i++)
 		nr_ranges += list[i].nr_ranges;
 	if (nr == -EOPNOTSUPP) {
 		pr_err("--inside: perf was built without libdw, and cannot find lines\n");
+	} else if (nr == -EBADF) {
+		pr_err("--inside: perf cannot read all of the debugging information of %s: build it\n"
+		       "without -gsplit-dwarf\n", path);
 	} else if (nr == -ENODATA) {
 		pr_err("--inside: %s has no debugging information: build it with -g\n", path);
 	} else if (!nr_ranges) {

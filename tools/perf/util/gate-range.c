@@ -105,7 +105,7 @@ static bool is_edge(struct walk *walk, const u64 *list, int nr, u64 address)
 	return false;
 }
 
-/* Is the address in the function, of which another part may have to be added? */
+/* Tell whether @address is in the walked function, and add the .cold part that has it. */
 static bool is_in_function(struct walk *walk, u64 address)
 {
 	struct gate_range range;

@@ -77,7 +77,7 @@ static bool group_follows_options(struct evlist *evlist, struct evsel *leader)
 	return false;
 }
 
-/* Leave in @originals the events that each region has. */
+/* Move the events that are repeated for each region to @originals, leave the others. */
 static void evlist__take_originals(struct evlist *evlist, struct evlist *originals)
 {
 	struct evsel *evsel, *next;
@@ -97,6 +97,11 @@ static int evlist__add_region(struct evlist *evlist, struct evlist *originals, s
 	struct evsel *evsel, *copy, *leader = NULL;
 
 	evlist__for_each_entry(originals, evsel) {
+		if (!list_empty(&evsel->bpf_filters)) {
+			pr_err("--filter of %s works with one --inside alone: run perf once for each\n",
+			       evsel__name(evsel));
+			return -EINVAL;
+		}
 		copy = evsel__clone(evsel);
 		if (!copy)
 			return -ENOMEM;

@@ -269,7 +269,7 @@ int evlist__restore_gates(struct evlist *evlist)
 			gate = gates__new_gate(evlist->gates);
 			if (!gate)
 				return -ENOMEM;
-			/* Of a single gate the name says nothing. */
+			/* With a single gate, event names do not contain its description. */
 			if (*where)
 				gate->where = strdup(where);
 			gate->count = evsel;

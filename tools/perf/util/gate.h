@@ -72,6 +72,8 @@ struct gate {
 	bool			nest;
 	/* Function whose entries and returns must match, or NULL. */
 	char			*function;
+	/* It is main(), which ends by its return or with the program. */
+	bool			ends_with_program;
 	/* A uretprobe or kretprobe detects the returns. */
 	bool			by_return_address;
 	/* Description for headers and messages, such as "inside of parse" */
@@ -139,6 +141,7 @@ int gate__add_probe(struct gates *gates, struct gate *gate, const char *name,
 		    const char *path, u64 offset, bool is_starter, bool at_return);
 
 /* gate-places.c */
+int gate__refuse_go(struct gate_elf *ge, const char *where, const char *path);
 int gate__set_inlined(struct gates *gates, struct gate *gate, struct gate_elf *ge,
 		      const char *path, const char *function, bool is_function);
 int gate__set_lines(struct gates *gates, struct gate *gate, const char *path, const char *file,

@@ -289,6 +289,7 @@ static inline bool write_text(const char *path, const char *text)
 }
 
 #define SAMPLE_TIME_PERCENT	"/proc/sys/kernel/perf_cpu_time_max_percent"
+#define SAMPLE_RATE		"/proc/sys/kernel/perf_event_max_sample_rate"
 
 static inline void limit_sample_time(void)
 {
@@ -301,9 +302,16 @@ static inline void limit_sample_time(void)
  */
 static inline void keep_sample_rate(void)
 {
-	limit_sample_time();
-	write_text("/proc/sys/kernel/perf_event_max_sample_rate", "100000");
-	write_text(SAMPLE_TIME_PERCENT, "0");
+	int i;
+
+	/* A sample that is taken before the limit is off may lower the rate again. */
+	for (i = 0; i < 100; i++) {
+		limit_sample_time();
+		write_text(SAMPLE_RATE, "100000");
+		write_text(SAMPLE_TIME_PERCENT, "0");
+		if (read_number(SAMPLE_RATE) == 100000)
+			break;
+	}
 }
 
 /* Get the ID of a tracepoint such as "syscalls/sys_enter_getuid", -1 if it does not exist. */

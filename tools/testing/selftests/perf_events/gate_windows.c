@@ -286,8 +286,6 @@ TEST_F(windows, toggled_gate_has_a_window_each_other_time)
 	close(toggle);
 }
 
-#define SAMPLE_RATE	"/proc/sys/kernel/perf_event_max_sample_rate"
-
 /*
  * A leader that samples too often is stopped until a tick, and its group with it. What
  * the group would have counted is missing in the window.

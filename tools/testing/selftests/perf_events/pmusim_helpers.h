@@ -408,7 +408,21 @@ static inline int swap_number(const char *path, int value)
 	return fclose(file) ? -1 : old;
 }
 
+static inline int get_number(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	int number;
+
+	if (!file)
+		return -1;
+	if (fscanf(file, "%d", &number) != 1)
+		number = -1;
+	fclose(file);
+	return number;
+}
+
 #define SIM_TIME_PERCENT	"/proc/sys/kernel/perf_cpu_time_max_percent"
+#define SIM_SAMPLE_RATE		"/proc/sys/kernel/perf_event_max_sample_rate"
 
 /*
  * Set the maximum sample rate. Returns the old rate, 0 on errors. The rate cannot be
@@ -417,11 +431,18 @@ static inline int swap_number(const char *path, int value)
  */
 static inline unsigned int max_sample_rate(unsigned int rate)
 {
-	int old;
+	int i, set, old = -1;
 
-	swap_number(SIM_TIME_PERCENT, 25);
-	old = swap_number("/proc/sys/kernel/perf_event_max_sample_rate", rate);
-	swap_number(SIM_TIME_PERCENT, 0);
+	/* A sample that is taken before the limit is off may lower the rate again. */
+	for (i = 0; i < 100; i++) {
+		swap_number(SIM_TIME_PERCENT, 25);
+		set = swap_number(SIM_SAMPLE_RATE, rate);
+		swap_number(SIM_TIME_PERCENT, 0);
+		if (!i)
+			old = set;
+		if (get_number(SIM_SAMPLE_RATE) == (int)rate)
+			break;
+	}
 	return old < 0 ? 0 : old;
 }
 

@@ -537,4 +537,53 @@ TEST_F(ring_output, buffer_that_does_not_exist_is_refused)
 	close(fd);
 }
 
+struct id_sample {
+	struct perf_event_header	header;
+	__u64				id;
+};
+
+/* Return the number of samples, or -1 if one of them has another ID. */
+static int samples_with_id(struct ring *ring, __u64 id)
+{
+	struct id_sample sample;
+	int samples = 0;
+
+	while (ring_next(ring, &sample, sizeof(sample)) == PERF_RECORD_SAMPLE) {
+		if (sample.id != id)
+			return -1;
+		samples++;
+	}
+	return samples;
+}
+
+/* One page fault is a sample of both events. */
+TEST(samples_of_two_software_events_have_their_own_ids)
+{
+	struct perf_event_attr attr = fault_attr();
+	struct ring ring[2];
+	__u64 id[2];
+	int fd[2], i;
+
+	attr.sample_type = PERF_SAMPLE_IDENTIFIER;
+	for (i = 0; i < 2; i++) {
+		attr.sample_period = 1 + i;
+		fd[i] = event_open(&attr);
+		ASSERT_LE(0, fd[i]);
+		ASSERT_EQ(0, ioctl(fd[i], PERF_EVENT_IOC_ID, &id[i]));
+		ASSERT_EQ(0, ring_map(&ring[i], fd[i], 4));
+	}
+	make_faults(1);
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, event_enable(fd[i]));
+	make_faults(100);
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, event_disable(fd[i]));
+	EXPECT_LE(100, samples_with_id(&ring[0], id[0]));
+	EXPECT_LE(50, samples_with_id(&ring[1], id[1]));
+	for (i = 0; i < 2; i++) {
+		ring_unmap(&ring[i]);
+		close(fd[i]);
+	}
+}
+
 TEST_HARNESS_MAIN
