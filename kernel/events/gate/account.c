@@ -324,7 +324,7 @@ int perf_gate_add_values(struct perf_event *event, u64 read_format, u64 running,
 }
 
 /**
- * perf_gate_read_values() - What read(2) tells about a gate, with inherited events
+ * perf_gate_read_values() - Get the values that read(2) reports of a gate
  * @event:		The event, which may run anywhere and need not have an account
  * @read_format:	Bits of PERF_FORMAT_GATE
  * @running:		Running time that is reported for all of them, in ns

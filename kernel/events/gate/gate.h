@@ -249,7 +249,7 @@ struct perf_gate_histogram {
 };
 
 /**
- * struct perf_gate_windows - What PERF_EVENT_IOC_SET_WINDOWS asked to record
+ * struct perf_gate_windows - Request of PERF_EVENT_IOC_SET_WINDOWS
  *
  * The opened event and those inherited from it have one together. It is constant.
  */

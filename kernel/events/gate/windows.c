@@ -94,8 +94,8 @@ static __always_inline void __perf_gate_count_window(struct perf_gate_histogram 
 
 /**
  * perf_gate_count_window() - Count a window
- * @histogram:	That of this CPU
- * @value:	What was measured of the window
+ * @histogram:	Histogram of this CPU
+ * @value:	Measured value of the window
  *
  * Context: Any, with interrupts off.
  */

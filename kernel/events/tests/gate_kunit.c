@@ -711,7 +711,7 @@ static void close_all_meanwhile(void *data, struct perf_event *trigger, u64 gate
 			   is_allocated_again(state, sizeof(*state));
 }
 
-/* What close() takes away stays until the firings that have found it are over. */
+/* close() keeps an object until the firings that have found it are over. */
 static void closing_takes_nothing_away_from_a_firing(struct kunit *test)
 {
 	struct family *family = new_family(test);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What debugging information tells --inside: where the compiler has inlined a function, and
+ * Debugging information for --inside: where the compiler has inlined a function, and
  * which code is of some lines of a file.
  */
 #include <errno.h>
@@ -29,7 +29,7 @@ void gate_place__exit(struct gate_place *place)
 
 /**
  * gate_places__free - Forget places
- * @list:	What one of the functions of this file found
+ * @list:	List that a function of this file has made
  * @nr:		Number of functions
  */
 void gate_places__free(struct gate_place *list, int nr)
@@ -46,7 +46,7 @@ void gate_places__free(struct gate_place *list, int nr)
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 
-/* What is looked for, and what was found. */
+/* A search and its results */
 struct search {
 	/* either a function, maybe one of this source file */
 	const char		*function;
@@ -67,7 +67,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Is it the file that the user means, who may have left directories out? */
+/* Is it the file that --inside names, perhaps without its directories? */
 static bool is_file(const char *path, const char *file)
 {
 	size_t len = strlen(path), tail = strlen(file);
@@ -368,7 +368,7 @@ int gate_dwarf__inlined(const char *path, const char *function, struct gate_plac
  * @last:	The last line
  * @list:	Set to the places, for gate_places__free()
  *
- * What a call in one of the lines has inlined there belongs to them.
+ * Code that a call in one of the lines has inlined there belongs to them.
  *
  * Return: how many there are; -ENODATA if there is no debugging information, or another
  * negative error code.

@@ -11,7 +11,7 @@ struct gate_range {
 	u64	end;
 };
 
-/* What lies together: one place where a function was inlined, or some lines of a function. */
+/* Code that lies together: one place where a function was inlined, or some lines of a function. */
 struct gate_place {
 	/* the function that the code is in now */
 	char			*caller;

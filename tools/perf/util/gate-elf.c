@@ -233,7 +233,7 @@ static char *demangle(const char *symbol)
 /**
  * gate_elf__name_matches - Tell whether a symbol means a function
  * @symbol:	The name of the symbol
- * @function:	What the user calls the function
+ * @function:	The name that the user gave
  *
  * Return: true if it does.
  */

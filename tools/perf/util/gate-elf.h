@@ -13,7 +13,7 @@
 struct gate_elf;
 struct gate_range;
 
-/* What an instruction does to the flow of control. */
+/* The effect of an instruction on the flow of control */
 enum gate_flow {
 	GATE_FLOW_NEXT,
 	GATE_FLOW_CALL,

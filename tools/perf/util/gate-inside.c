@@ -68,7 +68,7 @@ struct evsel *gate__new_probe(const char *pmu_name, const char *name, bool at_re
  * gate__add_probe - Let a probe of a program move a gate
  * @gates:	All gates
  * @gate:	The gate
- * @name:	What the probe is called in messages
+ * @name:	Name of the probe in messages
  * @path:	The program, which is copied
  * @offset:	The place in the file
  * @is_starter:	It opens the gate, and does not close it

@@ -230,7 +230,7 @@ int gate__set_inlined(struct gates *gates, struct gate *gate, struct gate_elf *g
  * @gates:	All gates
  * @gate:	The gate
  * @path:	The program
- * @name:	What PERF_MARK_BEGIN() and PERF_MARK_END() call the region
+ * @name:	The name that PERF_MARK_BEGIN() and PERF_MARK_END() give the region
  *
  * Return: 0, or a negative error code after a message.
  */
@@ -350,7 +350,7 @@ int gate__set_lines(struct gates *gates __maybe_unused, struct gate *gate __mayb
 
 /**
  * gate_lines__parse - Tell FILE:LINE-LINE from the name of a function
- * @where:	What may be lines
+ * @where:	The argument, which may name lines
  * @first:	Set to the first line
  * @last:	Set to the last line, or 0 if a single line was named
  *

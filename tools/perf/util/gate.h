@@ -99,7 +99,7 @@ struct gates {
 	struct list_head	gates;
 	struct list_head	triggers;
 	struct evlist		*evlist;
-	/* What --inside-lax says */
+	/* --inside-lax was given. */
 	bool			lax;
 	/* Options gave several, and the events of each are printed apart. */
 	bool			has_regions;

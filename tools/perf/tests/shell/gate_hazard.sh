@@ -125,7 +125,7 @@ if perf version --build-options 2>/dev/null | grep -q '\[ on .*HAVE_\(DWARF\|LIB
 	exact "a function that is inlined at one place" 10 100 --inside everywhere -- "$work" one
 	exact "a function that is inlined at three places" 30 300 --inside everywhere -- "$work" three
 	exact "a function that is partly inlined" 20 200 --inside partly -- "$work" partly
-	# What is moved out of the loop is a piece of its own.
+	# Code that is moved out of the loop is a piece of its own.
 	stat --inside fill -- "$work" fill
 	[ $status = 0 ] && [ "$(count gate_count)" -ge 10 ] && [ $(($(count page-faults:u) / 2)) = 50 ]
 	gate_say "a loop that is inlined" $? "$(why)"

@@ -330,7 +330,7 @@ static int step_clear(FIXTURE_DATA(gate_fuzz) * self, int target, int *errors)
 	return error;
 }
 
-/* What is recorded says of itself whether it can be true. */
+/* Records can be checked by themselves. */
 static int step_windows(FIXTURE_DATA(gate_fuzz) * self, const struct slot *slot, int *errors)
 {
 	struct perf_event_windows windows = {

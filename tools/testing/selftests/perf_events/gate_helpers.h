@@ -387,6 +387,8 @@ static inline int nth_cpu(int n)
 	return -1;
 }
 
+#define SPACES	"\n "
+
 /*
  * Interrupts that /proc/interrupts counts of the online CPU @cpu: those of the line @name,
  * such as "PMI:", or of all lines when it is NULL. -1 without the line or the file.
@@ -404,18 +406,18 @@ static inline long cpu_interrupts(int cpu, const char *name)
 		return -1;
 	/* The first line names the CPUs that are online. */
 	if (getline(&line, &size, file) > 0) {
-		for (word = strtok(line, " \n"); word; word = strtok(NULL, " \n")) {
+		for (word = strtok(line, SPACES); word; word = strtok(NULL, SPACES)) {
 			if (!strncmp(word, "CPU", 3) && atoi(word + 3) == cpu)
 				break;
 			column++;
 		}
 	}
 	while (getline(&line, &size, file) > 0) {
-		word = strtok(line, " \n");
+		word = strtok(line, SPACES);
 		if (!word || (name && strcmp(word, name)))
 			continue;
 		for (i = 0; word && i <= column; i++)
-			word = strtok(NULL, " \n");
+			word = strtok(NULL, SPACES);
 		if (word)
 			sum = (sum < 0 ? 0 : sum) + strtol(word, NULL, 10);
 	}

@@ -173,7 +173,7 @@ TEST_F(gate_total, samples_tell_the_total)
 	close(leader);
 }
 
-/* What would be stopped outside counts nothing there. */
+/* An event that the gate stops counts nothing outside. */
 TEST_F(gate_total, events_that_stop_have_none)
 {
 	self->attr.sample_period = 1;

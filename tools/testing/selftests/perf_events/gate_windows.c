@@ -31,7 +31,7 @@ FIXTURE_SETUP(windows)
 	ASSERT_EQ(0, pages_map(&self->pages, NR_PAGES));
 	self->target = gate_open_counter(_metadata, &self->triggers, PERF_TYPE_SOFTWARE,
 					 PERF_COUNT_SW_PAGE_FAULTS);
-	/* What was counted before its first trigger is part of its value. */
+	/* Its value includes the count of before its first trigger. */
 	gate_ioctl(self->target, PERF_EVENT_IOC_RESET, 0);
 }
 
@@ -287,8 +287,8 @@ TEST_F(windows, toggled_gate_has_a_window_each_other_time)
 }
 
 /*
- * A leader that samples too often is stopped until a tick, and its group with it. What
- * the group would have counted is missing in the window.
+ * A leader that samples too often is stopped until a tick, and its group with it, so the
+ * window lacks the counts of that time.
  */
 TEST_F(windows, throttled_event_has_missed_its_window)
 {
@@ -885,7 +885,7 @@ FIXTURE_TEARDOWN(windows_cpu)
 	set_online("1");
 }
 
-/* What ended on a CPU that is offline is in the histogram all the same. */
+/* A window that ended on a CPU that is offline is in the histogram all the same. */
 TEST_F(windows_cpu, windows_of_an_offline_cpu_stay)
 {
 	struct gate_triggers triggers;

@@ -136,7 +136,7 @@ TEST_F(windows_abi, get_tells_how_many_buckets_there_are)
 				      (unsigned long)&histogram));
 	EXPECT_EQ(NR_BUCKETS, histogram.nr_buckets);
 	EXPECT_EQ(-1ULL, histogram.bucket[0]);
-	/* What is behind the buckets stays. */
+	/* The call leaves memory behind the buckets alone. */
 	EXPECT_EQ(0, gate_ioctl(self->target, PERF_EVENT_IOC_GET_WINDOWS,
 				(unsigned long)&histogram));
 	EXPECT_EQ(0, histogram.bucket[0]);
@@ -316,7 +316,7 @@ static int record_as_nobody(long room)
 	if (set_histogram(fds[0], PERF_WINDOWS_COUNT) != -EPERM ||
 	    get_windows(fds[0], &histogram))
 		return 6;
-	/* What is taken away is charged no more. */
+	/* A histogram that is taken away is charged no more. */
 	if (set_windows(fds[0], 0, 0, 0) || set_histogram(fds[room], PERF_WINDOWS_COUNT))
 		return 7;
 	if (close(fds[room]) || set_histogram(fds[0], PERF_WINDOWS_COUNT))
@@ -371,7 +371,7 @@ static long percpu_kb(void)
 	return kb;
 }
 
-/* What is charged no more is free, so a loop cannot fill the memory with leftovers. */
+/* Memory that is charged no more is free, so a loop cannot fill the memory. */
 TEST_F(windows_abi, memory_of_a_histogram_goes_with_its_charge)
 {
 	int gateless = gate_open_self(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);

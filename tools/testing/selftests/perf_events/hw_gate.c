@@ -178,7 +178,7 @@ static struct gate_triggers open_probes(void)
 }
 
 /*
- * What windows cost that are all but empty, as an event without a gate counts it: a few
+ * The cost of windows that are all but empty, as an event without a gate counts it: a few
  * instructions of user mode each, or those of the kernel too, where an emulated PMU counts
  * them whatever the event says.
  */
@@ -300,7 +300,7 @@ TEST_F(hw_gate, short_windows)
 	expect_inside(_metadata, self, NR_SHORT, NR_SHORT * SHORT, edges);
 }
 
-/* What a task that sleeps inside and outside of its windows does counts as well. */
+/* A task counts as well if it sleeps inside and outside of its windows. */
 TEST_F(hw_gate, task_switches)
 {
 	__u64 edges = cost_of_windows(self->attr, SYSCALLS, NR_WINDOWS);

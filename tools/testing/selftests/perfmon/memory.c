@@ -160,8 +160,8 @@ static long count_user(int fd, int set, int sw)
 
 /*
  * 0 if a context with 200 registers can be loaded as long as the user may have more
- * memory, and not when others have taken it. What unloading gives back suffices to
- * load it again.
+ * memory, and not when others have taken it. The memory that unloading gives back
+ * suffices to load it again.
  */
 static int events_are_charged(void)
 {
