@@ -23,7 +23,7 @@
  * Another process may count for a task what the task must not know.
  * perf_event::pmu_private is the mm of the process that opened the event for a task,
  * or, if the process of that task got the descriptor and has mapped it, the mm of
- * that process. For an event of the kernel, perf_event::owner is an error pointer.
+ * that process. An event that the kernel opened has an error pointer as perf_event::owner.
  *
  * Context: On the CPU of the event, and if it counts a task, that is running.
  * Return: False for events of a whole CPU, too.

@@ -167,8 +167,8 @@ struct pfm_set {
 	/** @povfl: registers that overflowed and were not yet reset */
 	DECLARE_BITMAP(povfl, PFM_MAX_REGS);
 	/**
-	 * @last_ovfl: registers of the last overflow, and of earlier overflows
-	 * that were not reset by then
+	 * @last_ovfl: registers of the last overflow, and registers that overflowed
+	 * before and had not been reset when it came
 	 */
 	DECLARE_BITMAP(last_ovfl, PFM_MAX_REGS);
 	/** @reset_pend: registers with a pending reset */

@@ -325,9 +325,9 @@ int pfm_call(struct pfm_context *ctx, pfm_func func, void *data)
  * @data:	Argument of @func
  *
  * Unlike in pfm_call(), an overflow that interrupts the function is handled at once,
- * so that its new period begins in time and its instruction pointer is known. Work
- * that waits for pfm_step() is not done before: the caller could have read the same
- * values a moment earlier, and reading stays cheap.
+ * so that its new period begins in time and its instruction pointer is known. This
+ * function leaves to pfm_step() what waits for it, which keeps reading cheap: the
+ * caller could have read the same values a moment earlier.
  *
  * Context: As pfm_call().
  * Return: As pfm_call().

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits of the CPU time that a context may take. Perf limits the number of overflows
- * of an event in a tick, which leaves these gaps:
+ * Limits of the CPU time that a context may take. Perf limits how many overflows an event
+ * may have in a tick. This file closes the gaps that this leaves:
  *
  *  - Perf forgets that an event was throttled when its set is switched, so the next set
  *    inherits the wait: pfm_set_throttle().

@@ -738,6 +738,87 @@ static void closing_takes_nothing_away_from_a_firing(struct kunit *test)
 	synchronize_rcu();
 }
 
+struct last_trigger {
+	struct pair		*pair;
+	struct completion	ready;
+	bool			go;
+	bool			done;
+};
+
+static int unlink_elsewhere(void *data)
+{
+	struct last_trigger *last = data;
+	struct perf_event *trigger = last->pair->trigger;
+	struct perf_event_context *ctx;
+
+	complete(&last->ready);
+	while (!READ_ONCE(last->go))
+		cond_resched();
+	ctx = perf_event_ctx_lock(trigger);
+	perf_gate_unlink_trigger(trigger, PERF_GATE_STARTER);
+	perf_event_ctx_unlock(trigger, ctx);
+	WRITE_ONCE(last->done, true);
+
+	return 0;
+}
+
+/* The firing has closed the first gate, and goes on to the link of the second one. */
+static void unlink_meanwhile(void *data, struct perf_event *trigger, u64 gate)
+{
+	struct last_trigger *last = data;
+	ktime_t end = ktime_add_ms(ktime_get(), 100);
+
+	if (trigger != last->pair->trigger || READ_ONCE(last->go))
+		return;
+
+	WRITE_ONCE(last->go, true);
+	while (!READ_ONCE(last->done) && ktime_before(ktime_get(), end))
+		cpu_relax();
+}
+
+/* A gate that has lost its last trigger opens after the firings that have found a link. */
+static void firing_does_not_close_a_gate_that_has_no_trigger(struct kunit *test)
+{
+	unsigned int there = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+	struct last_trigger last = { .pair = test->priv };
+	struct perf_event *target = last.pair->target, *other;
+	unsigned long end = jiffies + 10 * HZ;
+	struct perf_gate_link *link;
+	struct task_struct *task;
+
+	if (!IS_ENABLED(CONFIG_TRACEPOINTS))
+		kunit_skip(test, "needs CONFIG_TRACEPOINTS");
+	if (there >= nr_cpu_ids)
+		kunit_skip(test, "one CPU");
+
+	other = running_event(test, raw_smp_processor_id(), PERF_COUNT_SW_DUMMY);
+	KUNIT_ASSERT_NOT_NULL(test, other);
+	KUNIT_ASSERT_EQ(test, perf_gate_link(last.pair->trigger, other, PERF_GATE_STARTER), 0);
+	fire(last.pair, PERF_GATE_STARTER);
+	KUNIT_EXPECT_TRUE(test, account_is_open(target) && account_is_open(other));
+
+	init_completion(&last.ready);
+	task = kthread_create_on_cpu(unlink_elsewhere, &last, there, "gate_kunit/%u");
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, task);
+	wake_up_process(task);
+	wait_for_completion(&last.ready);
+
+	hlist_for_each_entry(link, &last.pair->trigger->gate_links, node)
+		link->act = perf_gate_make_act(PERF_GATE_STOPPER, false);
+	KUNIT_EXPECT_EQ(test, register_trace_close(unlink_meanwhile, &last), 0);
+	fire(last.pair, PERF_GATE_STOPPER);
+	unregister_trace_close(unlink_meanwhile, &last);
+	tracepoint_synchronize_unregister();
+	while (!READ_ONCE(last.done) && time_before(jiffies, end))
+		cond_resched();
+
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(last.go));
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(last.done));
+	KUNIT_EXPECT_TRUE(test, account_is_open(target));
+	KUNIT_EXPECT_TRUE(test, account_is_open(other));
+	perf_event_release_kernel(other);
+}
+
 /* An event takes over the openings of the gate that it joins, and so do its children. */
 static void join_forgets_openings_of_children_that_are_gone(struct kunit *test)
 {
@@ -1122,6 +1203,7 @@ static struct kunit_case fire_cases[] = {
 	KUNIT_CASE(firing_in_the_middle_of_a_join_counts),
 	KUNIT_CASE(member_of_an_exiting_task_leaves_under_its_lock),
 	KUNIT_CASE(closing_takes_nothing_away_from_a_firing),
+	KUNIT_CASE(firing_does_not_close_a_gate_that_has_no_trigger),
 	KUNIT_CASE(join_forgets_openings_of_children_that_are_gone),
 	KUNIT_CASE(firing_in_motion_is_latched_while_the_target_is_off),
 	KUNIT_CASE(closed_trigger_does_not_fire),

@@ -557,7 +557,7 @@ static int samples_with_id(struct ring *ring, __u64 id)
 }
 
 /* One page fault is a sample of both events. */
-TEST(samples_of_two_software_events_have_their_own_ids)
+TEST_F(ring_mmap, samples_of_two_software_events_have_their_own_ids)
 {
 	struct perf_event_attr attr = fault_attr();
 	struct ring ring[2];
