@@ -618,11 +618,10 @@ TEST_F(windows, threads_count_nothing_twice)
 	ASSERT_EQ(0, set_histogram(target, PERF_WINDOWS_COUNT));
 	for (i = 0; i < NR_THREADS; i++)
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, thread_windows, (void *)i));
-	/* A reader meanwhile sees no more windows than there were. */
+	/* A reader meanwhile sees no more windows than there were, measured or missed. */
 	for (i = 0; i < 20; i++) {
 		ASSERT_EQ(0, get_windows(target, &histogram));
-		EXPECT_GE(NR_THREADS * NR_WINDOWS, histogram.windows);
-		EXPECT_GE(NR_THREADS, histogram.missed);
+		EXPECT_GE(NR_THREADS * NR_WINDOWS, histogram.windows + histogram.missed);
 	}
 	for (i = 0; i < NR_THREADS; i++)
 		pthread_join(threads[i], NULL);
