@@ -33,6 +33,8 @@ struct pfm_pmu_map {
 	u64		pmcs;
 	/** @pmds: data registers that exist */
 	u64		pmds;
+	/** @shared: control registers that are not for the data register of their number */
+	u64		shared;
 	/** @width: width of a counter in bits */
 	unsigned int	width;
 	/** @pmc_dfl: default value of a control register */

@@ -30,6 +30,10 @@ static int __perf_event_read_cpu(struct perf_event *event, int event_cpu)
 	if ((unsigned int)event_cpu >= nr_cpu_ids)
 		return event_cpu;
 
+	/* A firing reads the event on its CPU, and takes no lock that a read elsewhere has. */
+	if (perf_gates_exist())
+		return event_cpu;
+
 	if (event->group_caps & PERF_EV_CAP_READ_SCOPE) {
 		const struct cpumask *cpumask;
 

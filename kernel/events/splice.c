@@ -340,8 +340,8 @@ void __perf_splice_event_ended(struct perf_event *event)
 		__perf_splice_detach(rb, event);
 }
 
-/* Writers on other CPUs than @cpu are refused from here on, without a warning. */
-static void change_writer_cpu(struct perf_buffer *rb, int cpu)
+/* Without a warning, refuse writers on other CPUs than that of @owner, NULL for all. */
+static void change_writer_cpu(struct perf_buffer *rb, struct perf_event *owner)
 {
 	struct perf_splice *splice = rb->splice;
 
@@ -350,7 +350,7 @@ static void change_writer_cpu(struct perf_buffer *rb, int cpu)
 	WRITE_ONCE(splice->moved, true);
 	/* Pairs with the barrier in perf_splice_foreign(). */
 	smp_wmb();
-	WRITE_ONCE(splice->cpu, cpu);
+	WRITE_ONCE(splice->cpu, owner ? READ_ONCE(owner->cpu) : nr_cpu_ids);
 }
 
 /**
@@ -369,7 +369,7 @@ void perf_splice_event_moves(struct perf_event *event)
 
 	rb = rcu_dereference(event->rb);
 	if (rb && rb->splice)
-		change_writer_cpu(rb, nr_cpu_ids);
+		change_writer_cpu(rb, NULL);
 }
 
 /**
@@ -394,7 +394,7 @@ void perf_splice_event_moved(struct perf_event *event)
 	rb = rcu_dereference(event->rb);
 	owner = rb && rb->splice ? READ_ONCE(rb->splice->owner) : NULL;
 	if (owner)
-		change_writer_cpu(rb, READ_ONCE(owner->cpu));
+		change_writer_cpu(rb, owner);
 }
 
 static bool no_event_is_live(struct perf_buffer *rb)
@@ -751,7 +751,8 @@ static int attach_buffer(struct perf_event *event, struct perf_buffer *rb)
 	ring_buffer_attach(event, rb);
 	/* Pairs with the barrier in perf_splice_event_moved(): the PMU may have moved. */
 	smp_mb();
-	WRITE_ONCE(rb->splice->cpu, READ_ONCE(event->cpu));
+	scoped_guard(spinlock_irqsave, &rb->event_lock)
+		WRITE_ONCE(rb->splice->cpu, READ_ONCE(event->cpu));
 	perf_event_publish(event, false);
 	return 0;
 }

@@ -179,6 +179,7 @@ static int __init pfm_x86_init(void)
 	pfm_x86_map.pmcs = GENMASK_ULL(gp - 1, 0);
 	if (fixed) {
 		pfm_x86_map.pmcs |= BIT_ULL(PFM_FIXED);
+		pfm_x86_map.shared = BIT_ULL(PFM_FIXED);
 		pfm_x86_map.pmds = GENMASK_ULL(PFM_FIXED + fixed - 1, PFM_FIXED);
 	}
 	pfm_x86_map.pmds |= GENMASK_ULL(gp - 1, 0);

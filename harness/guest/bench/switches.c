@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 /* Whose events the switch has to take out and to put in. */
 enum owner {
@@ -63,8 +64,16 @@ static void measure_pair(struct pair *pair, int nr, bool hardware, enum owner ow
 		 */
 		.percentile = 10,
 	};
-	struct cost cost = measure(&op);
+	struct cost cost = measure(&op), again;
+	int i;
 
+	/* That may last for a whole measurement, so an exact row takes the least of several. */
+	for (i = 0; i < 4 && owner == OWNER_NOBODY; i++) {
+		usleep(50000);
+		again = measure(&op);
+		if (again.insn < cost.insn)
+			cost = again;
+	}
 	if (owner == OWNER_NOBODY)
 		report("Z0", cost, "ping-pong round trip");
 	else

@@ -409,11 +409,8 @@ void __perf_gate_reset(struct perf_event *event)
 
 	/* The event is dead: nothing counts or fires any more, so this CPU may reset it. */
 	if (!done) {
-		guard(preempt)();
-		perf_gate_defer_begin();
-		perf_gate_zero(event);
-		perf_gate_defer_end();
-		perf_event_update_userpage(event);
+		guard(raw_spinlock_irq)(&event->ctx->lock);
+		__perf_gate_zero(event, NULL, event->ctx, &done);
 	}
 }
 

@@ -347,15 +347,19 @@ static __always_inline void
 perf_gate_fire_links(struct perf_event *event, unsigned long pass,
 		     unsigned long flags, bool simple)
 {
-	/* Take the time once: all members share the context of @event. */
-	u64 time = perf_event_ctx_time(event);
 	struct perf_gate_account *account;
 	struct perf_gate_state *state;
 	struct perf_gate_link *link;
 	unsigned long act;
 	bool open;
+	u64 time;
 
 	perf_gate_defer_begin();
+	/*
+	 * Take the time once: all members share the context of @event. An NMI moves no
+	 * account from here on, so no account has a later time.
+	 */
+	time = perf_event_ctx_time(event);
 	hlist_for_each_entry_rcu(link, &(event->parent ?: event)->gate_links, node) {
 		act = READ_ONCE(link->act);
 		if (!(act & pass))

@@ -67,8 +67,9 @@ static bool perf_gate_same_scope(struct perf_event *trigger, struct perf_event *
 static bool perf_gate_same_lifetime(struct perf_event *a, struct perf_event *b)
 {
 	return a->attr.inherit == b->attr.inherit &&
-	       a->attr.inherit_thread == b->attr.inherit_thread &&
 	       a->attr.remove_on_exec == b->attr.remove_on_exec &&
+	       /* The leader decides for its group. */
+	       a->group_leader->attr.inherit_thread == b->group_leader->attr.inherit_thread &&
 	       a->group_leader->attr.sigtrap == b->group_leader->attr.sigtrap;
 }
 

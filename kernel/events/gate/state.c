@@ -461,6 +461,7 @@ int perf_gate_enter(struct perf_event *event, struct perf_gate *gate, int depth,
 		scoped_guard(rcu)
 			change.state = perf_gate_find_state(child->ctx, gate);
 		perf_gate_change(child, &change);
+		cond_resched();
 	}
 
 	return 0;
@@ -487,6 +488,7 @@ void perf_gate_exit(struct perf_event *event, bool open)
 	list_for_each_entry(child, &event->child_list, child_list) {
 		change = (struct perf_gate_change) { .open = open };
 		perf_gate_change(child, &change);
+		cond_resched();
 	}
 	if (gate)
 		perf_gate_del_member(gate, event);

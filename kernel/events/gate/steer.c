@@ -48,12 +48,8 @@ static void perf_gate_start_or_stop(struct perf_gate_account *account, bool stop
 
 	/* Leave the closed time out of the estimate of its rate. */
 	event->hw.freq_time_stamp = 0;
-	/*
-	 * A gate must not end throttling or an exhausted event_limit. But software
-	 * events go on counting while they are throttled.
-	 */
-	if ((account->by_core || event->hw.interrupts != MAX_INTERRUPTS) &&
-	    !event->pending_disable)
+	/* A gate must not end throttling or an exhausted event_limit. */
+	if (event->hw.interrupts != MAX_INTERRUPTS && !event->pending_disable)
 		event->pmu->start(event, PERF_EF_RELOAD);
 }
 

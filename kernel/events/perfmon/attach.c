@@ -89,16 +89,29 @@ static void pfm_forget_overflows(struct pfm_context *ctx)
 			struct pfm_reg *reg = pfm_reg_at(set, num);
 
 			reg->left = reg->switch_cnt;
-			reg->written = false;
 		}
 	}
 }
 
-/* Disable registers that were not written since the last load; return whether any was. */
-static bool pfm_refuse_stale(struct pfm_context *ctx)
+static void pfm_forget_writes(struct pfm_context *ctx)
 {
 	struct pfm_set *set;
-	bool any = false;
+	unsigned int num;
+
+	list_for_each_entry(set, &ctx->sets, node) {
+		for_each_set_bit(num, set->used, PFM_MAX_REGS)
+			pfm_reg_at(set, num)->written = false;
+	}
+}
+
+/*
+ * Disable registers that were not written since the last load. Return whether this
+ * leaves fewer registers than before, but some.
+ */
+static bool pfm_refuse_stale(struct pfm_context *ctx)
+{
+	bool any = false, kept = false;
+	struct pfm_set *set;
 	unsigned int num;
 
 	list_for_each_entry(set, &ctx->sets, node) {
@@ -107,9 +120,10 @@ static bool pfm_refuse_stale(struct pfm_context *ctx)
 
 			reg->stale = !reg->written && !test_and_set_bit(num, set->refused);
 			any |= reg->stale;
+			kept |= reg->written;
 		}
 	}
-	return any;
+	return any && kept;
 }
 
 /* Undo pfm_refuse_stale(). */
@@ -138,11 +152,12 @@ static int pfm_groups_load(struct pfm_context *ctx)
 {
 	int ret = pfm_groups_create(ctx);
 
-	if (ret == -EINVAL && ctx->compat && pfm_refuse_stale(ctx)) {
+	if (ret != -EINVAL || !ctx->compat)
+		return ret;
+	if (pfm_refuse_stale(ctx))
 		ret = pfm_groups_create(ctx);
-		if (ret)
-			pfm_allow_stale(ctx);
-	}
+	if (ret)
+		pfm_allow_stale(ctx);
 	return ret;
 }
 
@@ -200,6 +215,7 @@ int pfm_load(struct pfm_context *ctx, struct task_struct *task, int cpu, u16 id)
 		pfm_groups_release(ctx);
 		return -ENODEV;
 	}
+	pfm_forget_writes(ctx);
 	set->runs++;
 	return 0;
 }

@@ -261,11 +261,17 @@ static int pfm_clock_create(struct pfm_context *ctx)
 		.disabled	= 1,
 	};
 	struct perf_event *clock;
+	int ret;
 
+	ret = pfm_mem_charge(ctx, sizeof(*clock));
+	if (ret)
+		return ret;
 	clock = perf_event_create_kernel_group(&attr, ctx->cpu, ctx->task, NULL,
 					       pfm_clock_overflow, ctx);
-	if (IS_ERR(clock))
+	if (IS_ERR(clock)) {
+		pfm_mem_uncharge(ctx, sizeof(*clock));
 		return PTR_ERR(clock);
+	}
 	ctx->clock = clock;
 	return 0;
 }
@@ -344,6 +350,6 @@ void pfm_groups_release(struct pfm_context *ctx)
 	lockdep_assert_held(&ctx->mutex);
 	list_for_each_entry(set, &ctx->sets, node)
 		pfm_set_release(set);
-	perf_event_release_kernel(ctx->clock);
+	pfm_event_release(ctx, ctx->clock);
 	ctx->clock = NULL;
 }

@@ -152,6 +152,8 @@ struct pfm_set {
 	u32			flags;
 	/** @timeout: timeout in ns */
 	u64			timeout;
+	/** @switch_ns: time in ns of the last switch to the set */
+	u64			switch_ns;
 	/** @runs: number of times that the set became active */
 	u64			runs;
 	/** @duration: time in ns that the set was active */
@@ -343,8 +345,6 @@ struct pfm_context {
 	 * in earlier ticks
 	 */
 	u64			longest_ns;
-	/** @switch_ns: time of the last switch of sets in ns */
-	u64			switch_ns;
 	/** @step_work: runs pfm_step() */
 	struct irq_work		step_work;
 	/** @wake_work: wakes readers */
@@ -550,7 +550,7 @@ bool pfm_set_throttled(const struct pfm_set *set);
 void pfm_set_throttle(struct pfm_set *set);
 bool pfm_steps_too_long(struct pfm_context *ctx, unsigned long tick, u64 step);
 void pfm_charge_step(struct pfm_context *ctx, u64 begin);
-u64 pfm_limit_switches(struct pfm_context *ctx, u64 timeout, u64 took);
+u64 pfm_limit_switches(struct pfm_set *set, u64 timeout, u64 took);
 
 /* ovfl.c */
 u64 pfm_period(u64 value);

@@ -144,7 +144,8 @@ int pfm_reg_attr(const struct pfm_set *set, const struct pfm_reg *reg,
 	*attr = (struct perf_event_attr) {
 		.size		= sizeof(*attr),
 		.exclude_guest	= 1,
-		.sample_period	= pfm_period(pfm_value_estimate(reg)),
+		/* The exact period is set later; a period of 1 may ask for a trace. */
+		.sample_period	= max(pfm_period(pfm_value_estimate(reg)), 2ULL),
 	};
 	if (reg->num >= PFM_SW_BASE) {
 		ret = pfm_sw_attr(reg->num, set->pmcs.sw[reg->num - PFM_SW_BASE], attr);

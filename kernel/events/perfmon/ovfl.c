@@ -72,8 +72,16 @@ u64 pfm_reset_value(const struct pfm_reg *reg, bool restart, u64 random)
 	return value;
 }
 
+/*
+ * Set the period of an event. A period of 1 turns the branches of some PMUs into a trace,
+ * which has to be requested when the event is opened; the period is 2 there.
+ */
 static void pfm_event_set(struct perf_event *event, u64 period, s64 left)
 {
+	if (period == 1 && event->pmu->check_period(event, period)) {
+		period = 2;
+		left = left == 1 ? 2 : left;
+	}
 	event->hw.sample_period = period;
 	event->hw.last_period = period;
 	local64_set(&event->hw.period_left, left);

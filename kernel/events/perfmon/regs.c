@@ -325,7 +325,9 @@ static int pfm_pmds_rebuild(struct pfm_context *ctx, struct pfarg_pmd *vec, int 
 			continue;
 		ret = pfm_group_rebuild(ctx, set);
 		if (ret) {
-			pfm_regs_refuse(set);
+			/* Without memory or a target, a later write or load tries again. */
+			if (ret != -ENOMEM && ret != -ESRCH)
+				pfm_regs_refuse(set);
 			vec[i].reg_flags |= PFM_REGFL_RETFL_EINVAL;
 			return ret;
 		}
@@ -338,6 +340,30 @@ static bool pfm_pmd_has_period(const struct pfarg_pmd *arg)
 	return pfm_period(arg->reg_value) != PFM_NO_PERIOD ||
 	       pfm_period(arg->reg_long_reset) != PFM_NO_PERIOD ||
 	       pfm_period(arg->reg_short_reset) != PFM_NO_PERIOD;
+}
+
+static bool pfm_pmd_samples(const struct pfarg_pmd *arg)
+{
+	return (arg->reg_flags & (PFM_REGFL_OVFL_NOTIFY | PFM_REGFL_RANDOM)) ||
+	       arg->reg_ovfl_switch_cnt || pfm_pmd_has_period(arg);
+}
+
+/*
+ * Check the permission for registers that have only counted so far and are to tell
+ * where the target was: it may have become one that the caller may not trace.
+ */
+static int pfm_may_sample(struct pfm_context *ctx, const struct pfarg_pmd *vec, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		struct pfm_set *set = pfm_set_find(ctx, vec[i].reg_set);
+		struct pfm_reg *reg = set ? pfm_reg_find(set, vec[i].reg_num) : NULL;
+
+		if (reg && !pfm_reg_wraps(reg) && pfm_pmd_samples(&vec[i]))
+			return pfm_may_open(ctx, ctx->task);
+	}
+	return 0;
 }
 
 /* Tell whether overflows are requested of a PMU that has no interrupts. */
@@ -413,8 +439,8 @@ static bool pfm_pmds_are_new(const struct pfm_set *set, const struct pfarg_pmd *
  * @arg:	Array of struct pfarg_pmd with the values, receives flags
  * @n:		Number of elements
  *
- * Context: pfm_context::mutex held. Sleeps.
- * Return: As pfm_pmcs_write().
+ * Context: Locked by pfm_lock_opening(). Sleeps.
+ * Return: As pfm_pmcs_write(), or -EPERM if the target must not be sampled.
  */
 int pfm_pmds_write(struct pfm_context *ctx, void *arg, int n)
 {
@@ -422,6 +448,10 @@ int pfm_pmds_write(struct pfm_context *ctx, void *arg, int n)
 	int i = 0, ret = 0;
 
 	lockdep_assert_held(&ctx->mutex);
+	if (pfm_state(ctx) != PFM_UNLOADED)
+		ret = pfm_may_sample(ctx, vec, n);
+	if (ret)
+		return ret;
 	for (; i < n && pfm_state(ctx) != PFM_UNLOADED; i++) {
 		struct pfm_set *set = pfm_set_find(ctx, vec[i].reg_set);
 

@@ -128,7 +128,7 @@ static void pfm_switch(struct pfm_context *ctx, struct pfm_set *to, bool restart
 	}
 	if (throttled)
 		pfm_set_throttle(to);
-	pfm_activate(ctx, to, pfm_limit_switches(ctx, to->timeout, local_clock() - begin));
+	pfm_activate(ctx, to, pfm_limit_switches(to, to->timeout, local_clock() - begin));
 }
 
 static void pfm_notify(struct pfm_context *ctx)

@@ -316,10 +316,16 @@ static void pfm_info_avail(const struct pfm_context *ctx, struct pfarg_setinfo *
 	int i;
 
 	for (num = 0; num < PFM_MAX_REGS; num++) {
-		bool is_held = num < 64 && held & BIT_ULL(num);
-
 		__assign_bit(num, pmcs, pfm_pmc_exists(ctx, num));
-		__assign_bit(num, pmds, pfm_pmd_exists(ctx, num) && !is_held);
+		__assign_bit(num, pmds, pfm_pmd_exists(ctx, num));
+	}
+	/* Programs look for free counters among the control registers. */
+	for (num = 0; num < 64; num++) {
+		if (!(held & BIT_ULL(num)))
+			continue;
+		__clear_bit(num, pmds);
+		if (!(ctx->map->shared & BIT_ULL(num)))
+			__clear_bit(num, pmcs);
 	}
 	for (i = 0; i < n; i++) {
 		memcpy(info[i].set_avail_pmcs, pmcs, sizeof(pmcs));

@@ -156,23 +156,23 @@ void pfm_charge_step(struct pfm_context *ctx, u64 begin)
 
 /**
  * pfm_limit_switches() - Compute a timeout that bounds the share of switches
- * @ctx:	The context
+ * @set:	The set
  * @timeout:	Timeout of the set in ns, 0 for none
  * @took:	Duration of the switch to the set in ns
  *
  * The timer of a set is never throttled, and a switch takes longer with more events
  * in the two sets. To leave the CPU to the task, the timeout is extended to
- * %PFM_SWITCHES_APART times the shorter one of this switch and the previous one. A
- * single long switch has no effect, because the hypervisor may have preempted the
- * CPU during it.
+ * %PFM_SWITCHES_APART times the shorter one of this switch and the previous switch to
+ * the set. A single long switch has no effect, because the hypervisor may have preempted
+ * the CPU during it.
  *
  * Context: Any. The caller has the context's steps to itself.
  * Return: The timeout to use in ns, 0 for none.
  */
-u64 pfm_limit_switches(struct pfm_context *ctx, u64 timeout, u64 took)
+u64 pfm_limit_switches(struct pfm_set *set, u64 timeout, u64 took)
 {
-	u64 both = min(took, ctx->switch_ns);
+	u64 both = min(took, set->switch_ns);
 
-	ctx->switch_ns = min_t(u64, took, NSEC_PER_SEC);
+	set->switch_ns = min_t(u64, took, NSEC_PER_SEC);
 	return timeout ? max(timeout, PFM_SWITCHES_APART * both) : 0;
 }

@@ -583,7 +583,7 @@ static const char *differ_event(struct walk *walk, struct walk_event *event)
 	struct perf_event_context *ctx;
 	struct perf_event *copy;
 	const char *what;
-	u64 values[2];
+	u64 values[PERF_GATE_NR_VALUES];
 	int place;
 
 	for (place = 0; place < WALK_PLACES; place++) {

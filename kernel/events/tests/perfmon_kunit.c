@@ -171,18 +171,70 @@ static void steps_of_a_tick_each_are_too_long(struct kunit *test)
 
 static void one_long_switch_makes_no_timeout_longer(struct kunit *test)
 {
-	struct pfm_context *ctx = test->priv;
+	struct pfm_set *set = pfm_set_find(test->priv, 0);
 
-	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_limit_switches(ctx, 100000, 5000));
-	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_limit_switches(ctx, 100000, 4000000));
-	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_limit_switches(ctx, 100000, 5000));
+	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_limit_switches(set, 100000, 5000));
+	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_limit_switches(set, 100000, 4000000));
+	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_limit_switches(set, 100000, 5000));
 	/* Two long switches in a row extend the timeout. */
-	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_limit_switches(ctx, 100000, 50000));
-	KUNIT_EXPECT_EQ(test, 160000ULL, pfm_limit_switches(ctx, 100000, 40000));
-	KUNIT_EXPECT_EQ(test, 160000ULL, pfm_limit_switches(ctx, 100000, 60000));
-	KUNIT_EXPECT_EQ(test, 1000000ULL, pfm_limit_switches(ctx, 1000000, 60000));
+	KUNIT_EXPECT_EQ(test, 100000ULL, pfm_limit_switches(set, 100000, 50000));
+	KUNIT_EXPECT_EQ(test, 160000ULL, pfm_limit_switches(set, 100000, 40000));
+	KUNIT_EXPECT_EQ(test, 160000ULL, pfm_limit_switches(set, 100000, 60000));
+	KUNIT_EXPECT_EQ(test, 1000000ULL, pfm_limit_switches(set, 1000000, 60000));
 	/* A set without a timeout gets none. */
-	KUNIT_EXPECT_EQ(test, 0ULL, pfm_limit_switches(ctx, 0, 60000));
+	KUNIT_EXPECT_EQ(test, 0ULL, pfm_limit_switches(set, 0, 60000));
+}
+
+/* Switches to another set, which are short, do not hide long ones. */
+static void long_switches_to_one_of_two_sets_make_its_timeout_longer(struct kunit *test)
+{
+	struct pfm_set *heavy = pfm_set_find(test->priv, 0);
+	struct pfm_set *light = kunit_kzalloc(test, sizeof(*light), GFP_KERNEL);
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, light);
+	for (i = 0; i < 3; i++) {
+		KUNIT_EXPECT_EQ(test, i ? 400000ULL : 100000ULL,
+				pfm_limit_switches(heavy, 100000, 100000));
+		KUNIT_EXPECT_EQ(test, 100000ULL, pfm_limit_switches(light, 100000, 1000));
+	}
+}
+
+static int refuse_a_period_of_one(struct perf_event *event, u64 value)
+{
+	return value == 1 ? -EINVAL : 0;
+}
+
+/* Branches with a period of 1 are a trace on x86, which a register does not request. */
+static void period_of_one_is_not_forced_on_a_pmu(struct kunit *test)
+{
+	struct pfarg_pmd pmd = { .reg_num = PFM_SW_BASE };
+	struct pfm_context *ctx = test->priv;
+	struct perf_event *event;
+	struct pfm_reg *reg;
+	struct pmu *pmu;
+
+	pmu = kunit_kzalloc(test, sizeof(*pmu), GFP_KERNEL);
+	event = kunit_kzalloc(test, sizeof(*event), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, pmu);
+	KUNIT_ASSERT_NOT_NULL(test, event);
+	guard(mutex)(&ctx->mutex);
+	KUNIT_ASSERT_EQ(test, 0, pfm_pmds_write(ctx, &pmd, 1));
+	reg = pfm_reg_find(pfm_set_find(ctx, 0), PFM_SW_BASE);
+	KUNIT_ASSERT_NOT_NULL(test, reg);
+	pmu->check_period = refuse_a_period_of_one;
+	event->pmu = pmu;
+	event->state = PERF_EVENT_STATE_OFF;
+	event->attr.sample_period = 2;
+	reg->event = event;
+	reg->kind = PFM_KIND_HW;
+	pfm_reg_set(reg, -1ULL);
+	KUNIT_EXPECT_EQ(test, 2, event->hw.sample_period);
+	KUNIT_EXPECT_EQ(test, 2, local64_read(&event->hw.period_left));
+	pfm_reg_set(reg, -3ULL);
+	KUNIT_EXPECT_EQ(test, 3, event->hw.sample_period);
+	KUNIT_EXPECT_EQ(test, 3, local64_read(&event->hw.period_left));
+	reg->event = NULL;
 }
 
 static void threads_that_stay_in_the_kernel_cannot_block(struct kunit *test)
@@ -314,6 +366,8 @@ static struct kunit_case perfmon_cases[] = {
 	KUNIT_CASE(longest_step_is_forgiven),
 	KUNIT_CASE(steps_of_a_tick_each_are_too_long),
 	KUNIT_CASE(one_long_switch_makes_no_timeout_longer),
+	KUNIT_CASE(long_switches_to_one_of_two_sets_make_its_timeout_longer),
+	KUNIT_CASE(period_of_one_is_not_forced_on_a_pmu),
 	KUNIT_CASE(threads_that_stay_in_the_kernel_cannot_block),
 	KUNIT_CASE(register_is_found_by_its_number_alone),
 	KUNIT_CASE(each_object_of_a_context_is_charged),

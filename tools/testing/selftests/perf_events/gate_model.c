@@ -124,13 +124,10 @@ static bool step_open(struct model *model, bool inherit)
 
 	if (event->used)
 		return true;
-	*event = (struct event) {
-		.used		= true,
-		.enabled	= pick(model, 8),
-		.call		= pick(model, ARRAY_SIZE(calls)),
-		.inherit	= inherit && pick(model, 4),
-		.births		= model->births,
-	};
+	*event = (struct event) { .used = true, .births = model->births };
+	event->enabled = pick(model, 8);
+	event->call = pick(model, ARRAY_SIZE(calls));
+	event->inherit = inherit && pick(model, 4);
 	paused = !pick(model, 4);
 	if (!pick(model, 4))
 		event->period = 1 + pick(model, 3);
@@ -194,6 +191,9 @@ static bool is_specified(const struct model *model, const struct event *trigger,
 	if (trigger == target || trigger->inherit != target->inherit)
 		return true;
 	if (target->period || trigger->call == target->call || !in_same_tasks(trigger, target))
+		return false;
+	/* Equal tasks that exchanged their contexts exchanged the phases of periods, too. */
+	if (trigger->inherit && trigger->period > 1 && trigger->births != model->births)
 		return false;
 	for (i = 0; i < MAX_EVENTS; i++) {
 		if (all & 1U << i && &model->events[i] != trigger &&

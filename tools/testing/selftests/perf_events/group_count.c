@@ -20,6 +20,9 @@
 
 #define NR_MEMBERS	3
 
+#define SAMPLE_RATE	"/proc/sys/kernel/perf_event_max_sample_rate"
+#define SAMPLE_PERCENT	"/proc/sys/kernel/perf_cpu_time_max_percent"
+
 struct group_values {
 	__u64 nr;
 	__u64 enabled;
@@ -68,6 +71,16 @@ static __u64 count_of(struct __test_metadata *const _metadata, int fd)
 
 	ASSERT_EQ(sizeof(value), read(fd, &value, sizeof(value)));
 	return value;
+}
+
+static void write_number(const char *path, long number)
+{
+	FILE *file = fopen(path, "w");
+
+	if (!file)
+		return;
+	fprintf(file, "%ld\n", number);
+	fclose(file);
 }
 
 static double seconds(void)
@@ -128,6 +141,63 @@ TEST(clock_that_joins_late_counts)
 		close(member);
 		close(leader);
 	}
+}
+
+static void spin(double time)
+{
+	double end = seconds() + time;
+
+	while (seconds() < end)
+		;
+}
+
+/* Both clocks are started and stopped together, but only one of them samples. */
+static void check_throttled_clock(struct __test_metadata *const _metadata, __u64 clock)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_SOFTWARE,
+		.size		= sizeof(attr),
+		.config		= clock,
+		.sample_period	= 400000,
+		.exclude_kernel	= 1,
+	};
+	__u64 leader, member;
+	int fds[2];
+
+	fds[0] = syscall(__NR_perf_event_open, &attr, 0, -1, -1, 0);
+	ASSERT_LE(0, fds[0]);
+	fds[1] = software_event(clock, fds[0], false, false);
+	ASSERT_LE(0, fds[1]);
+	spin(0.5);
+	ioctl(fds[0], PERF_EVENT_IOC_DISABLE, 0);
+	leader = count_of(_metadata, fds[0]);
+	member = count_of(_metadata, fds[1]);
+	EXPECT_LT(leader / 10 * 9, member);
+	EXPECT_GT(leader / 9 * 10, member);
+	/* They stood for a while. */
+	EXPECT_GT(490000000, leader);
+	close(fds[1]);
+	close(fds[0]);
+}
+
+TEST(clocks_of_a_throttled_group_keep_the_time_before)
+{
+	long rate = read_number(SAMPLE_RATE), percent = read_number(SAMPLE_PERCENT);
+	int i;
+
+	if (geteuid() || rate < 0)
+		SKIP(return, "not root");
+	/* A sample that is taken before the limit is off may lower the rate. */
+	for (i = 0; i < 100 && read_number(SAMPLE_RATE) != 1000; i++) {
+		write_number(SAMPLE_PERCENT, 25);
+		write_number(SAMPLE_RATE, 1000);
+		write_number(SAMPLE_PERCENT, 0);
+	}
+	check_throttled_clock(_metadata, PERF_COUNT_SW_CPU_CLOCK);
+	check_throttled_clock(_metadata, PERF_COUNT_SW_TASK_CLOCK);
+	write_number(SAMPLE_PERCENT, 25);
+	write_number(SAMPLE_RATE, rate);
+	write_number(SAMPLE_PERCENT, percent);
 }
 
 static void group_open(struct __test_metadata *const _metadata, int fds[NR_MEMBERS])

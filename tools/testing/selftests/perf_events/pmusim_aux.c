@@ -122,6 +122,45 @@ TEST_F_TIMEOUT(aux, a_stream_arrives_byte_for_byte, 110)
 	EXPECT_LE(variant->stream, head);
 }
 
+/* A transaction in the AUX area can be ended by its PMU alone. */
+TEST_F(aux, a_trace_goes_on_while_its_group_is_throttled)
+{
+	struct sim_value value;
+	unsigned int stops = 0;
+	struct sim_log line;
+	__u64 id, sum = 0;
+	int i, clock;
+	FILE *log;
+
+	ASSERT_EQ(0, run_on(0));
+	self->fd = open_aux(&self->attr, &self->ring, self->size, RW);
+	ASSERT_LE(0, self->fd);
+	id = sim_id(self->fd);
+	clock = sim_clock(self->fd, 0);
+	ASSERT_LE(0, clock);
+	ASSERT_LT(0, max_sample_rate(1000));
+	ASSERT_EQ(0, sim_enable(self->fd));
+	ASSERT_EQ(0, log_on());
+	for (i = 0; i < 20; i++) {
+		usleep(5000);
+		ASSERT_EQ(0, sim_tick_pmu(variant->pmu, 0, 0, SIM_WORD));
+		sum += SIM_WORD;
+	}
+	log = log_open();
+	ASSERT_NE(NULL, log);
+	while (log_next(log, &line))
+		stops += line.id == id && !strcmp(line.op, "stop");
+	fclose(log);
+	EXPECT_EQ(0, stops);
+	/* The clock stood while it was throttled. */
+	value = sim_read(clock);
+	EXPECT_GT(value.running / 2, value.value);
+	ASSERT_EQ(0, sim_disable(self->fd));
+	ASSERT_TRUE(aux_drain(&self->ring));
+	EXPECT_EQ(sum, aux_head(&self->ring));
+	close(clock);
+}
+
 TEST_F(aux, a_tick_is_written_exactly)
 {
 	__u64 sum = 0;

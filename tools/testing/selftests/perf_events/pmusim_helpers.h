@@ -221,6 +221,21 @@ static inline __u64 sim_count(int fd)
 	return sim_read(fd).value;
 }
 
+/* Open a clock on @cpu that samples so often that it is throttled. */
+static inline int sim_clock(int leader, int cpu)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_SOFTWARE,
+		.size		= sizeof(attr),
+		.config		= PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period	= 10000,
+		.read_format	= PERF_FORMAT_TOTAL_TIME_ENABLED |
+				  PERF_FORMAT_TOTAL_TIME_RUNNING,
+	};
+
+	return sim_open(&attr, -1, cpu, leader);
+}
+
 static inline int run_on(int cpu)
 {
 	cpu_set_t set;

@@ -422,6 +422,29 @@ TEST_F(sample, no_interrupt_means_no_sampling)
 	close(fd);
 }
 
+/* The leader has no interrupts and needs no tick, but its member does. */
+TEST_F(sample, a_member_of_a_leader_without_interrupts_is_unthrottled)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", 0);
+	int i, leader, clock;
+	__u64 before;
+
+	ASSERT_EQ(0, sim_put("pmusim/capabilities", "+no_interrupt"));
+	leader = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, leader);
+	clock = sim_clock(leader, 0);
+	ASSERT_LE(0, clock);
+	ASSERT_LT(0, max_sample_rate(1000));
+	usleep(100000);
+	before = sim_count(clock);
+	/* It runs for some samples in each tick. */
+	for (i = 0; i < 100 && sim_count(clock) == before; i++)
+		usleep(20000);
+	EXPECT_LT(before, sim_count(clock));
+	close(clock);
+	close(leader);
+}
+
 TEST_F(sample, each_overflow_is_a_packet_of_the_aux_output)
 {
 	struct perf_event_attr aux = sim_attr("pmusim_aux", 0);

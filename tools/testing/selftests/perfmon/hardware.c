@@ -761,18 +761,31 @@ TEST_F(hw, counter_that_another_has_is_not_available)
 		.type = PERF_TYPE_HARDWARE, .size = sizeof(attr), .pinned = 1,
 		.config = PERF_COUNT_HW_INSTRUCTIONS,
 	};
-	__u64 before, with;
-	int perf;
+	const __u64 fixed_ctrl = 1ULL << 16;
+	__u64 before, before_pmcs, with;
+	struct pfarg_setinfo info;
+	int perf, second;
 
 	ASSERT_EQ(0, stay_on_cpu_0());
-	before = pfm_info(self->fd, 0).set_avail_pmds[0];
+	info = pfm_info(self->fd, 0);
+	before = info.set_avail_pmds[0];
+	before_pmcs = info.set_avail_pmcs[0];
 	perf = syscall(__NR_perf_event_open, &attr, -1, 0, -1, 0);
 	ASSERT_LE(0, perf);
 	with = pfm_info(self->fd, 0).set_avail_pmds[0];
 	EXPECT_EQ(__builtin_popcountll(before) - 1, __builtin_popcountll(with));
 	EXPECT_EQ(with, with & before);
+	/* Programs look for free counters among the control registers, too. */
+	second = syscall(__NR_perf_event_open, &attr, -1, 0, -1, 0);
+	ASSERT_LE(0, second);
+	info = pfm_info(self->fd, 0);
+	with = before & ~info.set_avail_pmds[0] & ~fixed_ctrl;
+	EXPECT_EQ(before_pmcs & ~with, info.set_avail_pmcs[0]);
+	EXPECT_NE(before_pmcs, info.set_avail_pmcs[0]);
+	close(second);
 	close(perf);
 	EXPECT_EQ(before, pfm_info(self->fd, 0).set_avail_pmds[0]);
+	EXPECT_EQ(before_pmcs, pfm_info(self->fd, 0).set_avail_pmcs[0]);
 	/* Counters of the context itself are available to it. */
 	close(self->fd);
 	self->fd = pfm_open(PFM_FL_SYSTEM_WIDE);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/perf_event.h>
 #include <linux/perfmon.h>
 #include <poll.h>
@@ -379,6 +380,19 @@ static inline __u64 loops_in(__u64 ns)
 	for (; now_ns(CLOCK_MONOTONIC) < end; n++) {
 		for (i = 0; i < 100; i++)
 			;
+	}
+	return n;
+}
+
+/* Data registers of the PMU below 64, whether other users hold them or not. */
+static inline unsigned int nr_counters(void)
+{
+	unsigned int n = 0;
+	glob_t dirs;
+
+	if (!glob("/sys/kernel/pfm/pmu_desc/pmd*", 0, NULL, &dirs)) {
+		n = dirs.gl_pathc;
+		globfree(&dirs);
 	}
 	return n;
 }

@@ -437,6 +437,12 @@ static int target_hides(void)
 	pmc[0].reg_flags |= PFM_REGFL_EXCL_HV;
 	if (!ret && pfm_write_pmcs(fd, pmc, 1) != -EPERM)
 		ret = 4;
+	/* A register that has only counted does not become one that samples addresses. */
+	sampling.reg_num = FAULTS;
+	if (!ret && pfm_write_pmds(fd, &sampling, 1) != -EPERM)
+		ret = 7;
+	if (!ret && pfm_set_pmd(fd, 0, FAULTS, 0))
+		ret = 8;
 	/* Existing events continue. */
 	if (!ret && (pfm_value(fd, 0, FAULTS) >> 32 || pfm_stop(fd)))
 		ret = 5;
