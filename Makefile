@@ -7,7 +7,7 @@ H := harness
 export KERNEL KERNEL_PORT FORCE TEST TOPIC FLAVOUR CONFIG RELEASE MINUTES SEED AREA
 
 help:		## this list
-	@echo 'make VERB [ARCH=x86_64|ppc64le] [KERNEL=directory or tarball of 6.12.y] [KERNEL_PORT=7.3]'
+	@echo 'make VERB [ARCH=x86_64|ppc64le|arm64] [KERNEL=directory or tarball of 6.12.y] [KERNEL_PORT=7.3]'
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
 
 run:		## build, boot and show each feature at work
@@ -53,7 +53,7 @@ perf-test: tree	## all of `perf test` by the base's perf and by that of the seri
 	@$(H)/qemu/perf-test compare
 
 build: tree	## build/ARCH/kernel, both without ARCH=
-	@for arch in $(or $(ARCH),x86_64 ppc64le); do $(H)/build $$arch || exit; done
+	@for arch in $(or $(ARCH),$(ARCHES),x86_64 ppc64le); do $(H)/build $$arch || exit; done
 
 lint: tree	## checkpatch, sparse, W=1, kernel-doc, words, spelling, shellcheck
 	@$(H)/lint

@@ -27,7 +27,9 @@ if [ -n "$port" ]; then
 		ln -sfn ../tools ../apt "$build/"
 	fi
 fi
-ARCHES="x86_64 ppc64le"
+# The architectures of the daily tests. arm64 is there for those who ask: ARCH=arm64 or
+# ARCHES="x86_64 arm64".
+ARCHES=${ARCHES:-x86_64 ppc64le}
 
 # Messages of git, gcc and sort order must not depend on the caller's language.
 export LC_ALL=C.UTF-8
@@ -120,11 +122,15 @@ arch_env()
 		KARCH=powerpc IMAGE=vmlinux DEBARCH=ppc64el
 		CROSS=powerpc64le-linux-gnu- QEMU=$build/tools/bin/qemu-system-ppc64
 		;;
+	arm64)
+		KARCH=arm64 IMAGE=arch/arm64/boot/Image DEBARCH=arm64
+		CROSS=aarch64-linux-gnu- QEMU=$build/tools/bin/qemu-system-aarch64
+		;;
 	*)
-		die "unknown architecture '$1', known: $ARCHES"
+		die "unknown architecture '$1', known: x86_64 ppc64le arm64"
 		;;
 	esac
-	if [ "$(uname -m)" = "$1" ]; then
+	if [ "$(uname -m)" = "${1/#arm64/aarch64}" ]; then
 		CROSS=
 	fi
 	PMU_QEMU=$build/tools/bin/qemu-pmu-$1

@@ -329,8 +329,10 @@ void pmusim_stop(struct perf_event *event, int flags)
 	if ((flags & PERF_EF_UPDATE) && !(hwc->state & PERF_HES_UPTODATE)) {
 		pmusim_update(event);
 		hwc->state |= PERF_HES_UPTODATE;
+		/* With the capability, the gate that stops the event reports it. */
 		if (test_and_clear_bit(hwc->idx, &c->pending) &&
-		    local64_read(&hwc->period_left) <= 0)
+		    local64_read(&hwc->period_left) <= 0 &&
+		    !(event->pmu->capabilities & PERF_PMU_CAP_GATE_STOP))
 			pe->owed = true;
 	}
 }

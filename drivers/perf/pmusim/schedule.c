@@ -130,9 +130,13 @@ int pmusim_add(struct perf_event *event, int flags)
 void pmusim_del(struct perf_event *event, int flags)
 {
 	struct pmusim_cpu *c = pmusim_this_cpu(event);
+	bool pending = test_bit(event->hw.idx, &c->pending);
 
 	pmusim_log(event->pmu, event, PMUSIM_OP_DEL, flags, 0);
 	pmusim_stop(event, PERF_EF_UPDATE);
+	/* Not a gate stops the event, which would report the overflow. */
+	if (pending && local64_read(&event->hw.period_left) <= 0)
+		to_pmusim_event(event)->owed = true;
 	/* The timer is still queued if the event was stopped in an NMI. */
 	hrtimer_try_to_cancel(&to_pmusim_event(event)->timer);
 	if (to_pmusim_event(event)->source == PMUSIM_SOURCE_SWITCH)

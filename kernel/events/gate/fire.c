@@ -11,11 +11,11 @@
  * A gate has two states in each context. perf_gate_state::depth is the one that
  * its triggers ask for. It changes atomically in the context of the trigger,
  * whatever the members are doing, so no transition is lost, and overflows of a
- * member whose gate has depth 0 are dropped. perf_gate_account::split is the
- * state in force for counting. Moving it takes the event's count and running
- * time at that instant and nothing else: the event stays on its PMU, so gating
- * is exact on any PMU that can be read, and does not depend on what pmu::stop()
- * does or how long it takes.
+ * member whose gate has depth 0 are dropped, unless they are late, see late.c.
+ * perf_gate_account::split is the state in force for counting. Moving it takes
+ * the event's count and running time at that instant and nothing else: the
+ * event stays on its PMU, so gating is exact on any PMU that can be read, and
+ * does not depend on what pmu::stop() does or how long it takes.
  *
  * Contexts:  A trigger fires wherever its event does, NMI included. It runs on
  *            the CPU of its context, or perf_tp_event() delivers it to another
@@ -69,8 +69,10 @@ perf_gate_settle(struct perf_gate_account *account, u64 time, bool read)
 	perf_gate_defer_begin();
 	open = perf_gate_wants_open(account);
 	if (account->split[0].open != open) {
-		if (read)
+		if (read) {
 			event->pmu->read(event);
+			perf_gate_check_late(account, event, open);
+		}
 		if (unlikely(event->gate_window))
 			perf_gate_window_settle(event, time, open);
 		perf_gate_move(account, event, time, open);
@@ -147,10 +149,13 @@ void perf_gate_settle_work(struct irq_work *work)
 	 * If the event moved to another CPU, pmu::add() settled it there. But a firing
 	 * on that CPU may have found this work pending here, so pass the work on.
 	 */
-	if (perf_gate_readable(account->event))
+	if (perf_gate_readable(account->event)) {
 		perf_gate_settle_here(account, perf_event_ctx_time(account->event));
-	else if (cpu >= 0 && cpu != smp_processor_id())
+		if (perf_gate_may_be_late(account) && account->late)
+			perf_gate_deliver_late(account);
+	} else if (cpu >= 0 && cpu != smp_processor_id()) {
 		irq_work_queue_on(work, cpu);
+	}
 }
 
 /* Settle an event of a software PMU, whose pmu::stop() only sets a flag. */
@@ -406,6 +411,13 @@ static noinline void perf_gate_fire_slowly(struct perf_event *event, unsigned lo
 		perf_gate_fire_links(event, pass, flags, false);
 }
 
+/* Tell whether overflows of an event are reported: they happen in a window, or did. */
+static bool perf_gate_reports(struct perf_gate_account *account)
+{
+	return perf_gate_wants_open(account) ||
+	       this_cpu_read(perf_gate_late_event) == account->event;
+}
+
 /**
  * __perf_gate_closed() - Tell whether overflows of an event must be dropped
  * @event:	Event that has an account
@@ -415,9 +427,18 @@ static noinline void perf_gate_fire_slowly(struct perf_event *event, unsigned lo
  */
 bool __perf_gate_closed(struct perf_event *event)
 {
+	struct perf_gate_account *account = event->gate_account;
+
 	guard(rcu)();
 
-	return !perf_gate_wants_open(event->gate_account);
+	if (perf_gate_reports(account))
+		return false;
+
+	/* The overflow is inside, like all counts until the account closes. */
+	if (account->split[0].open && perf_gate_may_be_late(account))
+		perf_gate_set_late(account);
+
+	return true;
 }
 
 /**
@@ -438,7 +459,7 @@ void __perf_gate_fire(struct perf_event *event, unsigned long pass)
 	/* guard(irqsave) does not give access to the flags. */
 	local_irq_save(flags);
 	rcu_read_lock();
-	if (event->gate_account && !perf_gate_wants_open(event->gate_account))
+	if (event->gate_account && !perf_gate_reports(event->gate_account))
 		goto unlock;
 	if (likely(event->state == PERF_EVENT_STATE_ACTIVE &&
 		   event->oncpu == smp_processor_id() &&

@@ -123,8 +123,15 @@ struct perf_gate_account {
 	u8			by_core:1;
 	/** @aux: the event writes to an AUX area, constant */
 	u8			aux:1;
-	/** @aux_request: attr.aux_pause or attr.aux_start_paused has paused the event */
-	bool			aux_request;
+	union {
+		/**
+		 * @aux_request: with @aux, attr.aux_pause or attr.aux_start_paused has
+		 * paused the event
+		 */
+		bool		aux_request;
+		/** @late: without @aux, a window ended between an overflow and its interrupt */
+		bool		late;
+	};
 	/** @stopped: the PMU of a steered event has stopped or paused it */
 	bool			stopped;
 	/** @steering: perf_gate_steer() is at work on the CPU of the event */
@@ -419,6 +426,41 @@ void perf_gate_settle_here(struct perf_gate_account *account, u64 time);
 void perf_gate_settle_event(struct perf_event *event);
 void perf_gate_settle_work(struct irq_work *work);
 void perf_gate_trace_move(struct perf_event *trigger, struct perf_gate *gate, bool open);
+
+/* late.c */
+DECLARE_PER_CPU(struct perf_event *, perf_gate_late_event);
+
+void perf_gate_deliver_late(struct perf_gate_account *account);
+
+/* Tell whether a closed gate makes the driver of the event miss an overflow. */
+static __always_inline bool perf_gate_may_be_late(struct perf_gate_account *account)
+{
+	return account->place == PERF_GATE_STEERED && !account->by_core && !account->aux;
+}
+
+static __always_inline void perf_gate_set_late(struct perf_gate_account *account)
+{
+	account->late = true;
+	irq_work_queue(&account->work);
+}
+
+/*
+ * The account is about to get the state @open, and pmu::read() has brought the event up to
+ * date. Check whether an overflow waits for its interrupt.
+ */
+static __always_inline void
+perf_gate_check_late(struct perf_gate_account *account, struct perf_event *event, bool open)
+{
+	if (!perf_gate_may_be_late(account) || local64_read(&event->hw.period_left) > 0 ||
+	    event->hw.state & PERF_HES_STOPPED)
+		return;
+
+	/* If the event was not stopped since the gate closed, the driver will report it. */
+	if (open)
+		account->late = false;
+	else
+		perf_gate_set_late(account);
+}
 
 /* steer.c */
 /* Place where a gate moves, as seen by the PMU driver of the member. */

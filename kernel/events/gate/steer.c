@@ -24,7 +24,7 @@
 /* Tell whether the PMU must have the event stopped. */
 static bool perf_gate_wants_stop(struct perf_gate_account *account)
 {
-	return !account->split[0].open || account->aux_request;
+	return !account->split[0].open || (account->aux && account->aux_request);
 }
 
 static void perf_gate_start_or_stop(struct perf_gate_account *account, bool stop)
@@ -109,6 +109,8 @@ int perf_gate_steer_add(struct perf_gate_account *account)
 	} while (account->stopped != perf_gate_wants_stop(account));
 	if (account->aux)
 		event->hw.aux_paused = account->stopped;
+	else
+		account->late = false;
 
 	return event->pmu->add(event, account->stopped && !account->aux ? 0 : PERF_EF_START);
 }

@@ -55,6 +55,8 @@ struct search {
 	const char		*file;
 	int			first;
 	int			last;
+	/* the files of that name which have code of the lines */
+	char			*paths[2];
 	struct gate_place	*list;
 	int			nr;
 	int			err;
@@ -74,6 +76,53 @@ static bool is_file(const char *path, const char *file)
 
 	return len >= tail && !strcmp(path + len - tail, file) &&
 	       (len == tail || path[len - tail - 1] == '/');
+}
+
+/* Take "." and ".." out of a path, so that each file has one. */
+static char *clean_path(const char *path)
+{
+	char *clean = malloc(strlen(path) + 2), *to = clean;
+	const char *p = path;
+
+	while (clean && *p) {
+		size_t len = strcspn(p, "/");
+
+		if (len == 2 && p[0] == '.' && p[1] == '.' && to > clean + 1 && to[-1] == '/' &&
+		    strncmp(to - 3, "../", 3)) {
+			for (to--; to > clean && to[-1] != '/'; to--)
+				;
+		} else if (!(len == 1 && p[0] == '.') && (len || p == path)) {
+			memcpy(to, p, len);
+			to += len;
+			if (p[len])
+				*to++ = '/';
+		}
+		p += len + !!p[len];
+	}
+	if (clean)
+		*to = '\0';
+	return clean;
+}
+
+/* Remember two files of the name, which are too many. */
+static void add_path(struct search *search, const char *path)
+{
+	char *clean = clean_path(path);
+	unsigned int i;
+
+	if (!clean) {
+		search->err = -ENOMEM;
+		return;
+	}
+	for (i = 0; i < ARRAY_SIZE(search->paths); i++) {
+		if (!search->paths[i]) {
+			search->paths[i] = clean;
+			return;
+		}
+		if (!strcmp(search->paths[i], clean))
+			break;
+	}
+	free(clean);
 }
 
 static char *copy(struct search *search, const char *text)
@@ -215,7 +264,8 @@ static void add_call(struct search *search, Dwarf_Die *cu, Dwarf_Die *die, const
 
 	if (line < search->first || line > search->last || !file || !is_file(file, search->file))
 		return;
-	place = add_place(search, caller);
+	add_path(search, file);
+	place = search->err ? NULL : add_place(search, caller);
 	if (place)
 		add_ranges(search, place, die);
 }
@@ -280,7 +330,9 @@ static void add_lines(struct search *search, Dwarf_Die *cu)
 		if (!file || !is_file(file, search->file) || dwarf_lineaddr(this, &start) ||
 		    dwarf_lineaddr(next, &end))
 			continue;
-		if (!place)
+		if (start < end)
+			add_path(search, file);
+		if (!place && !search->err)
 			place = add_place(search, NULL);
 		if (place)
 			add_range(search, place, start, end);
@@ -367,6 +419,8 @@ int gate_dwarf__inlined(const char *path, const char *function, struct gate_plac
  * @first:	The first line
  * @last:	The last line
  * @list:	Set to the places, for gate_places__free()
+ * @paths:	Set to the source files, which the caller frees; the second one is NULL unless
+ *		several have the name
  *
  * Code that a call in one of the lines has inlined there belongs to them.
  *
@@ -374,7 +428,7 @@ int gate_dwarf__inlined(const char *path, const char *function, struct gate_plac
  * negative error code.
  */
 int gate_dwarf__lines(const char *path, const char *file, int first, int last,
-		      struct gate_place **list)
+		      struct gate_place **list, char **paths)
 {
 	struct search search = {
 		.file	= file,
@@ -384,6 +438,7 @@ int gate_dwarf__lines(const char *path, const char *file, int first, int last,
 	int nr = search_file(&search, path);
 
 	*list = nr > 0 ? search.list : NULL;
+	memcpy(paths, search.paths, sizeof(search.paths));
 	return nr;
 }
 #else
@@ -395,9 +450,12 @@ int gate_dwarf__inlined(const char *path __maybe_unused, const char *function __
 }
 
 int gate_dwarf__lines(const char *path __maybe_unused, const char *file __maybe_unused,
-		      int first __maybe_unused, int last __maybe_unused, struct gate_place **list)
+		      int first __maybe_unused, int last __maybe_unused, struct gate_place **list,
+		      char **paths)
 {
 	*list = NULL;
+	paths[0] = NULL;
+	paths[1] = NULL;
 	return -EOPNOTSUPP;
 }
 #endif

@@ -30,7 +30,7 @@ struct gate_place {
 
 int gate_dwarf__inlined(const char *path, const char *function, struct gate_place **list);
 int gate_dwarf__lines(const char *path, const char *file, int first, int last,
-		      struct gate_place **list);
+		      struct gate_place **list, char **paths);
 void gate_place__exit(struct gate_place *place);
 void gate_places__free(struct gate_place *list, int nr);
 

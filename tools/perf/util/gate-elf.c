@@ -10,6 +10,7 @@
  * an unknown target, and no jump to the function's own entry, where the window would
  * begin again.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -151,15 +152,8 @@ bool gate_elf__has_symbols(struct gate_elf *ge)
 	return ge->syms && ge->nr_syms > 1;
 }
 
-/**
- * gate_elf__offset - Find an address in the file, by its segment
- * @ge:		The program
- * @address:	The address
- * @offset:	Set to the place in the file
- *
- * Return: 0, or -EINVAL if it is not in the file.
- */
-int gate_elf__offset(struct gate_elf *ge, u64 address, u64 *offset)
+/* Find an address in the file, by its segment, which must have the flags @flags. */
+static int file_offset(struct gate_elf *ge, u64 address, u32 flags, u64 *offset)
 {
 	size_t nr, i;
 	GElf_Phdr phdr;
@@ -167,7 +161,8 @@ int gate_elf__offset(struct gate_elf *ge, u64 address, u64 *offset)
 	if (elf_getphdrnum(ge->elf, &nr))
 		return -EINVAL;
 	for (i = 0; i < nr; i++) {
-		if (!gelf_getphdr(ge->elf, i, &phdr) || phdr.p_type != PT_LOAD)
+		if (!gelf_getphdr(ge->elf, i, &phdr) || phdr.p_type != PT_LOAD ||
+		    (phdr.p_flags & flags) != flags)
 			continue;
 		if (address >= phdr.p_vaddr && address - phdr.p_vaddr < phdr.p_filesz) {
 			*offset = address - phdr.p_vaddr + phdr.p_offset;
@@ -175,6 +170,19 @@ int gate_elf__offset(struct gate_elf *ge, u64 address, u64 *offset)
 		}
 	}
 	return -EINVAL;
+}
+
+/**
+ * gate_elf__offset - Find the place of code in the file
+ * @ge:		The program
+ * @address:	The address of the code
+ * @offset:	Set to the place in the file
+ *
+ * Return: 0, or -EINVAL if there is no code in the file for this address.
+ */
+int gate_elf__offset(struct gate_elf *ge, u64 address, u64 *offset)
+{
+	return file_offset(ge, address, PF_X, offset);
 }
 
 /* Get symbol number @i and its name; NULL if it is no function. */
@@ -187,16 +195,16 @@ static const char *function_symbol(struct gate_elf *ge, size_t i, GElf_Sym *sym)
 }
 
 /*
- * Tell whether a symbol is a part that the compiler split off from a function: a call
- * of the part is no call of the function.
+ * Tell whether a symbol is a part that the compiler split off from a function, or chooses one
+ * of its versions: a call of it is no call of the function.
  */
 static bool is_fragment(const char *suffix)
 {
-	return strstr(suffix, ".part.") || strstr(suffix, ".cold");
+	return strstr(suffix, ".part.") || strstr(suffix, ".cold") || strstr(suffix, ".resolver");
 }
 
 /*
- * Tell whether a symbol names the function. The compiler makes copies of a function for
+ * Tell whether a symbol may name the function. The compiler makes copies of a function for
  * some of its callers and names them FUNCTION.isra.0 or FUNCTION.constprop.0; a library
  * appends the version of its interface.
  */
@@ -210,18 +218,54 @@ static bool symbol_matches(const char *symbol, const char *function)
 	       (symbol[len] == '.' && !is_fragment(symbol + len));
 }
 
-/* The user may give the name of a C++ function with or without its arguments. */
+/* The end of the arguments of a template, which begin at @p */
+static const char *skip_template(const char *p)
+{
+	int depth = 0;
+
+	for (; *p; p++) {
+		if (*p == '<')
+			depth++;
+		else if (*p == '>' && !--depth)
+			return p + 1;
+	}
+	return p;
+}
+
+/* What may stand behind the name: arguments, a suffix of the compiler, or the hash of Rust */
+static bool name_ends(const char *p)
+{
+	if (*p == '<')
+		p = skip_template(p);
+	if (*p == '[' && p[1] == 'a')	/* [abi:cxx11] */
+		p = strchr(p, ']') ? strchr(p, ']') + 1 : p;
+	if (!*p || *p == '(' || strstarts(p, " [clone"))
+		return true;
+	return strstarts(p, "::h") && strspn(p + 3, "0123456789abcdef") == 16 &&
+	       (!p[19] || p[19] == '.');
+}
+
+/*
+ * The user may give the name of a C++ function with or without its arguments. Before that of
+ * a template stands the type that it returns.
+ */
 static bool demangled_matches(const char *demangled, const char *function)
 {
 	size_t len = strlen(function);
-	const char *name = demangled;
+	const char *p = demangled;
+	int depth = 0;
 
 	/* The suffix of the compiler follows the arguments. */
 	if (strstr(demangled, "[clone .cold") || strstr(demangled, "[clone .part"))
 		return false;
-	if (strncmp(name, function, len))
-		return false;
-	return !name[len] || name[len] == '(' || !strncmp(name + len, " [clone", 7);
+	for (;;) {
+		if (!strncmp(p, function, len) && name_ends(p + len))
+			return true;
+		for (; *p && (depth || *p != ' '); p++)
+			depth += (*p == '(' || *p == '<') - (*p == ')' || *p == '>');
+		if (!*p++)
+			return false;
+	}
 }
 
 static char *demangle(const char *symbol)
@@ -251,7 +295,8 @@ bool gate_elf__name_matches(const char *symbol, const char *function)
 }
 
 static int add_function(struct gate_function **list, int *nr, const char *symbol,
-			const char *demangled, struct gate_elf *ge, const GElf_Sym *sym)
+			const char *demangled, struct gate_elf *ge, const GElf_Sym *sym,
+			const char *file, size_t unit)
 {
 	struct gate_function *new, *function;
 	u64 address = sym->st_value, offset;
@@ -275,6 +320,10 @@ static int add_function(struct gate_function **list, int *nr, const char *symbol
 	function = &new[*nr];
 	memset(function, 0, sizeof(*function));
 	(*nr)++;
+	if (GELF_ST_BIND(sym->st_info) == STB_LOCAL && file) {
+		function->file = strdup(file);
+		function->unit = unit;
+	}
 	function->symbol = strdup(symbol);
 	function->name = strdup(demangled ?: symbol);
 	if (!function->symbol || !function->name)
@@ -287,11 +336,24 @@ static int add_function(struct gate_function **list, int *nr, const char *symbol
 	return 0;
 }
 
+/* The address in 0x401156, or 0 if it is something else. */
+static u64 parse_address(const char *name)
+{
+	char *end;
+	u64 address;
+
+	if (!strstarts(name, "0x"))
+		return 0;
+	address = strtoull(name, &end, 16);
+	return *end ? 0 : address;
+}
+
 /**
  * gate_elf__find - Find functions by name
  * @ge:		The program
  * @name:	The name of a symbol, or of a C++ or Rust function with or without its
- *		arguments; "name@file" is a static function of that source file
+ *		arguments; "name@file" is a static function of that source file, and
+ *		"0x401156" the function that begins at that address
  * @list:	Set to the functions, for gate_functions__free()
  *
  * Return: the number of functions, or a negative error code.
@@ -300,34 +362,35 @@ int gate_elf__find(struct gate_elf *ge, const char *name, struct gate_function *
 {
 	const char *at = strchr(name, '@'), *file = NULL;
 	char *function = at ? strndup(name, at - name) : strdup(name);
+	u64 address = parse_address(name);
 	int nr = 0, err = 0;
+	size_t i, unit = 0;
 	GElf_Sym sym;
-	size_t i;
 
 	*list = NULL;
 	if (!function)
 		return -ENOMEM;
 
 	for (i = 0; ge->syms && i < ge->nr_syms && !err; i++) {
-		char *demangled = NULL;
+		char *demangled;
 		const char *symbol;
 
 		if (gelf_getsym(ge->syms, i, &sym) &&
-		    GELF_ST_TYPE(sym.st_info) == STT_FILE)
+		    GELF_ST_TYPE(sym.st_info) == STT_FILE) {
 			file = elf_strptr(ge->elf, ge->strings, sym.st_name);
+			unit = i;
+		}
 		symbol = function_symbol(ge, i, &sym);
 		if (!symbol)
 			continue;
 		if (at && (GELF_ST_BIND(sym.st_info) != STB_LOCAL || !file ||
 			   strcmp(file, at + 1)))
 			continue;
-		if (symbol_matches(symbol, function)) {
-			err = add_function(list, &nr, symbol, NULL, ge, &sym);
-			continue;
-		}
 		demangled = demangle(symbol);
-		if (demangled && demangled_matches(demangled, function))
-			err = add_function(list, &nr, symbol, demangled, ge, &sym);
+		if (address ? sym.st_value == address :
+			      symbol_matches(symbol, function) ||
+			      (demangled && demangled_matches(demangled, function)))
+			err = add_function(list, &nr, symbol, demangled, ge, &sym, file, unit);
 		free(demangled);
 	}
 	free(function);
@@ -337,6 +400,204 @@ int gate_elf__find(struct gate_elf *ge, const char *name, struct gate_function *
 		return err;
 	}
 	return nr;
+}
+
+/* Is it a suffix of copies that the compiler makes of one function? */
+static bool is_copy_suffix(const char *suffix, size_t len)
+{
+	static const char * const kinds[] = {
+		"isra", "constprop", "clone", "specialized", "localalias",
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (strlen(kinds[i]) == len && !strncmp(suffix, kinds[i], len))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The symbol without the suffixes of copies. Others keep functions apart that have one name:
+ * those of different files in .lto_priv.0 and .llvm.123, nested ones in .0.
+ */
+static char *copied_name(const char *symbol)
+{
+	char *name = strdup(symbol), *to = name;
+	const char *p = symbol;
+
+	if (!name)
+		return NULL;
+	while (*p) {
+		size_t len = *p == '.' ? 1 + strcspn(p + 1, ".") : strcspn(p, ".");
+
+		if (*p == '.' && is_copy_suffix(p + 1, len - 1)) {
+			p += len;
+			if (*p == '.')
+				p += 1 + strspn(p + 1, "0123456789");
+			continue;
+		}
+		memcpy(to, p, len);
+		to += len;
+		p += len;
+	}
+	*to = '\0';
+	return name;
+}
+
+/**
+ * gate_functions__are_copies - Tell whether symbols show that functions are copies of one
+ * @ge:		The program
+ * @list:	The list of gate_elf__find()
+ * @nr:		Number of functions
+ *
+ * Return: true if they are copies; false if they are not, or if symbols do not tell.
+ */
+bool gate_functions__are_copies(struct gate_elf *ge, const struct gate_function *list, int nr)
+{
+	char *first = copied_name(list[0].symbol), *name;
+	bool same = first;
+	int i;
+
+	for (i = 1; i < nr && same; i++) {
+		name = copied_name(list[i].symbol);
+		same = name && !strcmp(first, name) && list[i].unit && list[i].unit == list[0].unit;
+		free(name);
+	}
+	free(first);
+	if (!same && nr > 1) {
+		/* The versions for different CPUs, one of which is chosen */
+		name = strndup(list[0].symbol, strcspn(list[0].symbol, "."));
+		same = name && gate_elf__has_ifunc(ge, name);
+		for (i = 1; i < nr && same; i++)
+			same = symbol_matches(list[i].symbol, name);
+		free(name);
+	}
+	return same;
+}
+
+/**
+ * gate_elf__switches_contexts - Find a function that lets contexts take turns on a thread
+ * @ge:		The program
+ *
+ * Return: its name, if the program has or imports such a function, or NULL.
+ */
+const char *gate_elf__switches_contexts(struct gate_elf *ge)
+{
+	static const char * const names[] = {
+		"swapcontext", "setcontext", "jump_fcontext", "swap_fcontext", "co_switch",
+	};
+	GElf_Sym sym;
+	size_t i, j;
+
+	/* A library has them for the programs that use it. */
+	if (ge->ehdr.e_type == ET_DYN && !gate_elf__has_section(ge, ".interp"))
+		return NULL;
+	for (i = 0; ge->syms && i < ge->nr_syms; i++) {
+		const char *symbol = gelf_getsym(ge->syms, i, &sym) ?
+				     elf_strptr(ge->elf, ge->strings, sym.st_name) : NULL;
+
+		for (j = 0; symbol && j < ARRAY_SIZE(names); j++) {
+			if (symbol_matches(symbol, names[j]))
+				return names[j];
+		}
+	}
+	return NULL;
+}
+
+/**
+ * gate_elf__has_ifunc - Tell whether a function is chosen among several at run time
+ * @ge:		The program
+ * @name:	The function
+ *
+ * Return: true if it is.
+ */
+bool gate_elf__has_ifunc(struct gate_elf *ge, const char *name)
+{
+	GElf_Sym sym;
+	size_t i;
+
+	for (i = 0; ge->syms && i < ge->nr_syms; i++) {
+		const char *symbol;
+
+		if (!gelf_getsym(ge->syms, i, &sym) ||
+		    GELF_ST_TYPE(sym.st_info) != STT_GNU_IFUNC || sym.st_shndx == SHN_UNDEF)
+			continue;
+		symbol = elf_strptr(ge->elf, ge->strings, sym.st_name);
+		if (symbol && symbol_matches(symbol, name))
+			return true;
+	}
+	return false;
+}
+
+/**
+ * gate_elf__part_of - Find a part of a function that callers may call by itself
+ * @ge:		The program
+ * @function:	The function
+ *
+ * The compiler inlines the beginning of the function into callers, which then call the part.
+ *
+ * Return: the symbol of the part, or NULL.
+ */
+const char *gate_elf__part_of(struct gate_elf *ge, const struct gate_function *function)
+{
+	size_t len = strcspn(function->symbol, "."), i;
+	GElf_Sym sym;
+
+	for (i = 0; ge->syms && i < ge->nr_syms; i++) {
+		const char *symbol = function_symbol(ge, i, &sym);
+
+		if (symbol && !strncmp(symbol, function->symbol, len) &&
+		    strstarts(symbol + len, ".part.") && sym.st_value != function->start)
+			return symbol;
+	}
+	return NULL;
+}
+
+/* Names of one function, such as malloc, __libc_malloc and __GI___libc_malloc */
+static bool is_same_name(const char *a, const char *b)
+{
+	size_t la = strcspn(a, "@."), lb = strcspn(b, "@.");
+	const char *longer = la > lb ? a : b, *shorter = la > lb ? b : a;
+	size_t length = max(la, lb), tail = min(la, lb);
+
+	while (tail && *shorter == '_') {
+		shorter++;
+		tail--;
+	}
+	return !strncmp(longer + length - tail, shorter, tail);
+}
+
+/**
+ * gate_elf__alias_of - Find a function of another name with the same code
+ * @ge:		The program
+ * @function:	The function
+ *
+ * The compiler and the linker keep one copy of functions whose code is the same.
+ *
+ * Return: the symbol of the other function, or NULL.
+ */
+const char *gate_elf__alias_of(struct gate_elf *ge, const struct gate_function *function)
+{
+	GElf_Sym sym;
+	size_t i;
+
+	for (i = 0; ge->syms && i < ge->nr_syms; i++) {
+		const char *symbol = function_symbol(ge, i, &sym);
+		char *demangled;
+		bool same;
+
+		if (!symbol || sym.st_value != function->start || !sym.st_size ||
+		    is_same_name(symbol, function->symbol))
+			continue;
+		/* A constructor has several symbols. */
+		demangled = demangle(symbol);
+		same = demangled && !strcmp(demangled, function->name);
+		free(demangled);
+		if (!same)
+			return symbol;
+	}
+	return NULL;
 }
 
 /**
@@ -351,6 +612,7 @@ void gate_functions__free(struct gate_function *list, int nr)
 	for (i = 0; i < nr; i++) {
 		free(list[i].symbol);
 		free(list[i].name);
+		free(list[i].file);
 	}
 	free(list);
 }
@@ -417,6 +679,63 @@ char *gate_elf__near(struct gate_elf *ge, const char *name)
 	return found;
 }
 
+/* Is @word in @text, not as a part of a longer word? In mangled names its length precedes it. */
+static bool has_word(const char *text, const char *word)
+{
+	size_t len = strlen(word);
+	const char *p;
+
+	for (p = text; (p = strstr(p, word)); p++) {
+		char number[8];
+		size_t digits = snprintf(number, sizeof(number), "%zu", len);
+
+		if (strstarts(text, "_R")) {
+			if ((size_t)(p - text) > digits && !strncmp(p - digits, number, digits) &&
+			    !isdigit(p[-1 - (int)digits]))
+				return true;
+		} else if ((p == text || !(isalnum(p[-1]) || p[-1] == '_')) &&
+			   !(isalnum(p[len]) || p[len] == '_')) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/**
+ * gate_elf__similar - Find functions whose names contain that of a function
+ * @ge:		The program
+ * @name:	The name, which no function has
+ * @list:	Set to the names, which the caller frees
+ * @max:	Room of the list
+ *
+ * Return: how many there are.
+ */
+int gate_elf__similar(struct gate_elf *ge, const char *name, char **list, int max)
+{
+	char *word = strndup(name, strcspn(name, "(<@")), *last;
+	GElf_Sym sym;
+	int nr = 0;
+	size_t i;
+
+	if (!word)
+		return 0;
+	last = strrchr(word, ':') ? strrchr(word, ':') + 1 : word;
+	for (i = 0; *last && ge->syms && i < ge->nr_syms && nr < max; i++) {
+		const char *symbol = function_symbol(ge, i, &sym);
+		char *full;
+
+		if (!symbol)
+			continue;
+		full = demangle(symbol) ?: strdup(symbol);
+		if (full && has_word(full, last))
+			list[nr++] = full;
+		else
+			free(full);
+	}
+	free(word);
+	return nr;
+}
+
 /* Find the cold part FUNCTION.cold of a function, the target of a jump. */
 static bool find_cold_part(struct gate_elf *ge, const char *function, u64 target,
 			   struct gate_range *part)
@@ -478,6 +797,7 @@ static enum gate_flow x86_flow(const unsigned char *code, size_t len, const unsi
 			  u64 address, int *length, u64 *target)
 {
 	struct intel_pt_insn insn;
+	s32 table = 0;
 
 	if (intel_pt_get_insn(code, len, /*x86_64=*/1, &insn) || insn.length <= 0)
 		return GATE_FLOW_UNKNOWN;
@@ -495,7 +815,13 @@ static enum gate_flow x86_flow(const unsigned char *code, size_t len, const unsi
 	case INTEL_PT_OP_JMP:
 		if (insn.branch == INTEL_PT_BR_UNCONDITIONAL)
 			return GATE_FLOW_JUMP;
-		return is_table_jump(code, insn.length, before) ? GATE_FLOW_TABLE : GATE_FLOW_UNKNOWN;
+		if (!is_table_jump(code, insn.length, before))
+			return GATE_FLOW_UNKNOWN;
+		/* The address of the table, if the jump itself has it */
+		if (insn.length >= 7)
+			memcpy(&table, code + insn.length - sizeof(table), sizeof(table));
+		*target = table;
+		return GATE_FLOW_TABLE;
 	case INTEL_PT_OP_IRET:
 	case INTEL_PT_OP_SYSRET:
 		return GATE_FLOW_UNKNOWN;
@@ -566,7 +892,7 @@ static enum gate_flow ppc64le_flow(const unsigned char *code, size_t len, u64 ad
  * @before:	The instruction before it, if that has three bytes, or NULL
  * @address:	Its address
  * @length:	Set to its length
- * @target:	Set to where it jumps
+ * @target:	Set to where it jumps, or to the address of its table, if that is known; to 0 if not
  *
  * Return: the way in which it goes on; GATE_FLOW_UNKNOWN if that cannot be told, and for all
  * of other architectures.
@@ -651,6 +977,17 @@ static bool is_in_known_part(struct gate_elf *ge, const struct gate_function *fu
 	return true;
 }
 
+/* A table of jumps has addresses in the function; one of functions is called by its last jump. */
+static bool has_jumps(struct gate_elf *ge, const struct gate_function *function, u64 table,
+		      struct gate_range *parts, int *nr_parts)
+{
+	u64 offset, first;
+
+	return !file_offset(ge, table, PF_R, &offset) &&
+	       pread(ge->fd, &first, sizeof(first), offset) == sizeof(first) &&
+	       is_in_known_part(ge, function, first, parts, nr_parts);
+}
+
 static int find_returns_in_part(struct gate_elf *ge, struct gate_function *function,
 				const struct gate_range *part, struct gate_range *parts, int *nr_parts)
 {
@@ -683,6 +1020,9 @@ static int find_returns_in_part(struct gate_elf *ge, struct gate_function *funct
 			function->returns[function->nr_returns++] = offset + at;
 			break;
 		case GATE_FLOW_TABLE:
+			if (target && !has_jumps(ge, function, target, parts, nr_parts))
+				goto out;
+			break;
 		case GATE_FLOW_CALL:
 		case GATE_FLOW_NEXT:
 		default:

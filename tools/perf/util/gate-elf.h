@@ -43,6 +43,10 @@ struct gate_function {
 	char	*symbol;
 	/* name in the source, if known */
 	char	*name;
+	/* source file of a static function, or NULL */
+	char	*file;
+	/* number of the symbol that names that file, which several may have; 0 if it is global */
+	size_t	unit;
 	/* addresses in the program */
 	u64	start;
 	u64	entry;
@@ -63,6 +67,12 @@ bool gate_elf__has_section(struct gate_elf *ge, const char *name);
 bool gate_elf__has_symbols(struct gate_elf *ge);
 int gate_elf__find(struct gate_elf *ge, const char *name, struct gate_function **list);
 void gate_functions__free(struct gate_function *list, int nr);
+bool gate_functions__are_copies(struct gate_elf *ge, const struct gate_function *list, int nr);
+const char *gate_elf__switches_contexts(struct gate_elf *ge);
+bool gate_elf__has_ifunc(struct gate_elf *ge, const char *name);
+const char *gate_elf__part_of(struct gate_elf *ge, const struct gate_function *function);
+const char *gate_elf__alias_of(struct gate_elf *ge, const struct gate_function *function);
+int gate_elf__similar(struct gate_elf *ge, const char *name, char **list, int max);
 char *gate_elf__near(struct gate_elf *ge, const char *name);
 int gate_elf__find_returns(struct gate_elf *ge, struct gate_function *function);
 int gate_elf__find_mark(struct gate_elf *ge, const char *name, u64 *list);

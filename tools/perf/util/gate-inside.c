@@ -7,11 +7,13 @@
  * ends with its descriptor, however perf ends.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <linux/kernel.h>
 #include <linux/perf_event.h>
@@ -24,6 +26,7 @@
 #include "evsel.h"
 #include "gate.h"
 #include "gate-elf.h"
+#include "perf-sys.h"
 #include "pmu.h"
 #include "pmus.h"
 #include "target.h"
@@ -64,6 +67,36 @@ struct evsel *gate__new_probe(const char *pmu_name, const char *name, bool at_re
 	return evsel;
 }
 
+/*
+ * The kernel looks at a probed instruction when a process maps it, and leaves out the probe of
+ * one that it cannot step over. So map it here, where that is an error.
+ */
+static bool can_probe(struct evsel *evsel, const char *path, u64 offset)
+{
+	struct perf_event_attr attr = evsel->core.attr;
+	size_t page = sysconf(_SC_PAGESIZE);
+	void *code = MAP_FAILED;
+	bool can = true;
+	int fd;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		/* An instruction may continue on the next page. */
+		code = mmap(NULL, 2 * page, PROT_READ, MAP_PRIVATE, fd, offset & ~(page - 1));
+		close(fd);
+	}
+	if (code == MAP_FAILED)
+		return true;
+	attr.disabled = 1;
+	fd = sys_perf_event_open(&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	else
+		can = errno != EINVAL && errno != 524 /* ENOTSUPP */;
+	munmap(code, 2 * page);
+	return can;
+}
+
 /**
  * gate__add_probe - Let a probe of a program move a gate
  * @gates:	All gates
@@ -86,6 +119,12 @@ int gate__add_probe(struct gates *gates, struct gate *gate, const char *name,
 	if (!copy)
 		return -ENOMEM;
 	evsel = gate__new_probe("uprobe", name, at_return, copy, offset, 0);
+	if (evsel && !can_probe(evsel, path, offset)) {
+		pr_err("--inside: the kernel cannot probe the instruction of %s at offset %#" PRIx64 " of %s.\n"
+		       "Take a function that calls it or that it calls, or FILE:LINE-LINE.\n", name, offset, path);
+		evsel__delete(evsel);
+		evsel = NULL;
+	}
 	trigger = evsel ? gates__add_trigger(gates, evsel->name ?: name, evsel, NULL) : NULL;
 	if (!trigger) {
 		free(copy);
@@ -142,52 +181,94 @@ static int gate__add_function(struct gates *gates, struct gate *gate, const char
 	return err;
 }
 
-/* Tell whether functions of one name are different functions, not copies of one. */
-static bool is_ambiguous(const struct gate_function *list, int nr)
+static void tell_functions(const struct gate_function *list, int nr)
 {
 	int i;
 
-	for (i = 1; i < nr; i++) {
-		size_t a = strcspn(list[0].symbol, ".@"), b = strcspn(list[i].symbol, ".@");
-
-		if (a != b || strncmp(list[0].symbol, list[i].symbol, a))
-			return true;
-		/* Without suffixes, they are static functions of different files. */
-		if (!list[0].symbol[a] && !list[i].symbol[b])
-			return true;
-	}
-	return false;
+	for (i = 0; i < nr; i++)
+		pr_err("  %#" PRIx64 " %s%s%s\n", list[i].start, list[i].name,
+		       list[i].file ? " of " : "", list[i].file ?: "");
 }
 
-static void tell_ambiguous(const char *function, const char *path,
-			   const struct gate_function *list, int nr)
+/* Find out if functions of one name are different functions, and refuse them then. */
+static int gate__refuse_ambiguous(struct gates *gates, struct gate_elf *ge, const char *function,
+				  const char *path, const struct gate_function *list, int nr)
 {
 	int i;
 
-	pr_err("--inside: %s names %d functions of %s:\n", function, nr, path);
-	for (i = 0; i < nr; i++)
-		pr_err("  %#" PRIx64 " %s\n", list[i].start, list[i].name);
-	pr_err("Name one of them, a function of C++ with its arguments, a static function of C with its\n"
-	       "file: '%s@file.c'.\n", function);
+	if (nr <= 1 || gate_functions__are_copies(ge, list, nr) ||
+	    gate_places__are_copies(path, function, list, nr))
+		return 0;
+	/* Copies whose file the symbols do not tell; other functions are refused in any case. */
+	for (i = 0; gates->lax && i < nr && strcspn(list[i].symbol, ".@") ==
+	     strcspn(list[0].symbol, ".@") && !strchr(list[i].symbol, '@') &&
+	     (list[i].symbol[strcspn(list[i].symbol, ".")] || !list[i].unit); i++)
+		;
+	if (gates->lax && i == nr) {
+		pr_info("Note: all functions that may be copies of %s are taken.\n", function);
+		return 0;
+	}
+	pr_err("--inside: %s names %d functions of %s, which may differ:\n", function, nr, path);
+	tell_functions(list, nr);
+	pr_err("Name one of them: a function of C++ with its arguments, a static function of C with its file,\n"
+	       "'%.*s@file.c', or any by its address, --inside %#" PRIx64 "; or several, with an --inside for\n"
+	       "each. If the program is built with -g, perf can tell copies of one function.\n",
+	       (int)strcspn(function, "@"), function, list[0].start);
+	return -EINVAL;
 }
 
 static void tell_not_found(struct gate_elf *ge, const char *function, const char *path)
 {
-	char *near;
+	char *near, *similar[8];
+	bool is_near = false;
+	int nr, i;
 
 	if (!gate_elf__has_symbols(ge)) {
 		pr_err("--inside: %s has no symbols: it is stripped. Use one that is not, or set probes by\n"
 		       "address, perf probe -x %s in=0x..., for --gate-on and --gate-off.\n", path, path);
 		return;
 	}
-	pr_err("--inside: no function %s in %s. For a function of a library: LIBRARY:%s\n",
-	       function, path, function);
-	near = gate_elf__near(ge, function);
-	if (near)
-		pr_err("Did you mean %s?\n", near);
-	else
-		pr_err("If the compiler has inlined it, no function of this name is left: name its caller.\n");
-	free(near);
+	nr = gate_elf__similar(ge, function, similar, ARRAY_SIZE(similar));
+	if (gate_elf__has_ifunc(ge, function)) {
+		pr_err("--inside: the processor determines which code %s of %s is. Name that code%s\n",
+		       function, path, nr ? ", perhaps" : ".");
+	} else {
+		pr_err("--inside: no function %s in %s. For a function of a library: LIBRARY:%s\n",
+		       function, path, function);
+		near = gate_elf__near(ge, function);
+		if (near)
+			pr_err("Did you mean %s?\n", near);
+		else if (nr)
+			pr_err("Functions whose name has that in it:\n");
+		else
+			pr_err("If the compiler has inlined it, no function of this name is left: name its caller.\n");
+		is_near = near;
+		free(near);
+	}
+	for (i = 0; i < nr; i++) {
+		if (!is_near)
+			pr_err("  %s\n", similar[i]);
+		free(similar[i]);
+	}
+}
+
+/* Tell what the user may not know about a function. */
+static void tell_peculiar(struct gate_elf *ge, const struct gate_function *function)
+{
+	static const char * const coroutines[] = { ".actor", ".resume", ".destroy", ".cleanup" };
+	const char *other = gate_elf__alias_of(ge, function);
+	unsigned int i;
+
+	if (other)
+		pr_info("Note: %s and %s are the same code, so calls of both are counted.\n", function->name,
+			other);
+	for (i = 0; i < ARRAY_SIZE(coroutines); i++) {
+		if (strstr(function->symbol, coroutines[i])) {
+			pr_info("Note: %s is a coroutine: a window ends where it is suspended.\n",
+				function->name);
+			return;
+		}
+	}
 }
 
 /* A uretprobe can kill a program that unwinds its stack, so warn. */
@@ -215,6 +296,7 @@ static int gate__set_functions(struct gates *gates, struct gate *gate, struct ga
 			       list[i].name);
 			return -EINVAL;
 		}
+		tell_peculiar(ge, &list[i]);
 		if (gate->by_return_address) {
 			warn_return_address(ge, &list[i], path);
 		} else if (!list[i].nr_returns) {
@@ -259,24 +341,25 @@ static int gate__set_function(struct gates *gates, struct gate *gate, const char
 		return -EINVAL;
 	}
 	nr = gate_elf__find(ge, function, &list);
-	if (nr < 0) {
+	if (nr > 0 && !strchr(list[0].symbol, '.') && gate_elf__has_ifunc(ge, function)) {
+		/* An old version of its interface is left. */
+		tell_not_found(ge, function, path);
+	} else if (nr < 0) {
 		err = nr;
 	} else if (!nr) {
-		err = gate__set_inlined(gates, gate, ge, path, function, /*is_function=*/false);
+		err = gate__set_inlined(gates, gate, ge, path, function, NULL, 0);
 		if (!err) {
 			tell_not_found(ge, function, path);
 			err = -EINVAL;
 		}
-	} else if (is_ambiguous(list, nr)) {
-		tell_ambiguous(function, path, list, nr);
-	} else if (!gate__refuse_go(ge, function, path)) {
+	} else if (!gate__refuse_ambiguous(gates, ge, function, path, list, nr) &&
+		   !gate__refuse_go(gates, ge, function, path)) {
 		gate->function = strdup(function);
 		gate->ends_with_program = !strcmp(function, "main");
 		err = gate->function ?
 		      gate__set_functions(gates, gate, ge, path, list, nr) : -ENOMEM;
 		if (!err)
-			err = gate__set_inlined(gates, gate, ge, path, function,
-						/*is_function=*/true);
+			err = gate__set_inlined(gates, gate, ge, path, function, list, nr);
 	}
 	gate_functions__free(list, max(nr, 0));
 	gate_elf__delete(ge);

@@ -88,6 +88,49 @@ static bool is_ambiguous(const struct gate_place *list, int nr, bool is_function
 	return is_function && !has_own && !list[0].is_external;
 }
 
+static const char *declared_at(const struct gate_place *list, int nr, u64 address)
+{
+	int i, j;
+
+	for (i = 0; i < nr; i++) {
+		for (j = 0; list[i].is_own && j < list[i].nr_ranges; j++) {
+			if (address >= list[i].ranges[j].start && address < list[i].ranges[j].end)
+				return list[i].declared;
+		}
+	}
+	return NULL;
+}
+
+/**
+ * gate_places__are_copies - Tell whether functions are copies of one function in the source
+ * @path:	The program
+ * @function:	The name of the functions, as gate_elf__find() takes it
+ * @functions:	The functions
+ * @nr:		Number of functions
+ *
+ * Return: true if the debugging information says so.
+ */
+bool gate_places__are_copies(const char *path, const char *function,
+			     const struct gate_function *functions, int nr)
+{
+	const char *first, *declared;
+	struct gate_place *list;
+	int nr_places, i;
+	bool same;
+
+	nr_places = gate_dwarf__inlined(path, function, &list);
+	if (nr_places <= 0)
+		return false;
+	first = declared_at(list, nr_places, functions[0].start);
+	same = first;
+	for (i = 1; i < nr && same; i++) {
+		declared = declared_at(list, nr_places, functions[i].start);
+		same = declared && !strcmp(first, declared);
+	}
+	gate_places__free(list, nr_places);
+	return same;
+}
+
 /*
  * Drop the function itself and the copies inlined into it: its own probes cover them. Keep
  * the copies inlined elsewhere.
@@ -122,21 +165,52 @@ static bool is_inlined(const struct gate_place *list, int nr)
 }
 
 /**
- * gate__refuse_go - Refuse a program whose goroutines may change their thread in a window
+ * gate__refuse_go - Refuse a program that changes threads or contexts in a window
+ * @gates:	All gates
  * @ge:		The program
  * @where:	FUNCTION or FILE of it
  * @path:	Its path
  *
  * Return: 0, or -EINVAL after a message.
  */
-int gate__refuse_go(struct gate_elf *ge, const char *where, const char *path)
+int gate__refuse_go(struct gates *gates, struct gate_elf *ge, const char *where,
+		    const char *path)
 {
+	const char *switches = gates->lax ? NULL : gate_elf__switches_contexts(ge);
+
+	if (switches) {
+		pr_err("--inside: %s has contexts that take turns on a thread (%s): a window would count what\n"
+		       "another one does. If %s does not switch, --inside-lax accepts the result.\n",
+		       path, switches, where);
+		return -EINVAL;
+	}
 	if (!gate_elf__has_section(ge, ".gopclntab"))
 		return 0;
 	pr_err("--inside: %s is a program of Go, whose goroutines leave their thread inside of functions: a\n"
 	       "window would count another goroutine. Use --inside syscalls:NAME, or set two probes at\n"
 	       "a stretch that does not wait, perf probe -x %s %s, for --gate-on and --gate-off.\n",
 	       path, path, where);
+	return -EINVAL;
+}
+
+/*
+ * Refuse a function whose beginning may be inlined where nothing shows it: its callers then call
+ * the rest of it, which is a part of its own.
+ */
+static int gate__refuse_part(struct gates *gates, struct gate_elf *ge, const char *function,
+			     const struct gate_function *functions, int nr)
+{
+	const char *part = NULL;
+	int i;
+
+	for (i = 0; i < nr && !part; i++)
+		part = gate_elf__part_of(ge, &functions[i]);
+	if (!part || gates->lax)
+		return 0;
+	pr_err("--inside: the compiler has split %s. Callers may have the beginning of it inlined, and call\n"
+	       "%s alone. Build the program with -g, so that perf sees where, and take a perf with libdw;\n"
+	       "or name %s, or take --inside-lax, which counts the calls of %s that are left.\n",
+	       function, part, part, function);
 	return -EINVAL;
 }
 
@@ -147,21 +221,24 @@ int gate__refuse_go(struct gate_elf *ge, const char *where, const char *path)
  * @ge:		The program
  * @path:	Its path
  * @function:	The function
- * @is_function: It is a function, too
+ * @functions:	The copies of it that are functions, too
+ * @nr_functions: How many these are
  *
  * Return: how many places there are; 0 if it is not inlined, or a negative error code after
  * a message.
  */
 int gate__set_inlined(struct gates *gates, struct gate *gate, struct gate_elf *ge,
-		      const char *path, const char *function, bool is_function)
+		      const char *path, const char *function,
+		      const struct gate_function *functions, int nr_functions)
 {
+	bool is_function = nr_functions;
 	struct gate_range *ranges = NULL;
 	struct gate_edges edges;
 	struct gate_place *list;
 	int nr, nr_ranges, err;
 	char *why = NULL;
 
-	if (!is_function && gate__refuse_go(ge, function, path))
+	if (!is_function && gate__refuse_go(gates, ge, function, path))
 		return -EINVAL;
 	nr = gate_dwarf__inlined(path, function, &list);
 	if (nr == -EBADF)
@@ -170,6 +247,8 @@ int gate__set_inlined(struct gates *gates, struct gate *gate, struct gate_elf *g
 	if (nr == -EOPNOTSUPP && gate_elf__has_section(ge, ".debug_info"))
 		pr_info("Note: this perf was built without libdw, and cannot tell if calls of %s are inlined.\n"
 			"Those are not counted.\n", function);
+	if (nr <= 0 && is_function && gate__refuse_part(gates, ge, function, functions, nr_functions))
+		return -EINVAL;
 	if (nr <= 0)
 		return nr == -ENOMEM ? nr : 0;
 
@@ -282,18 +361,18 @@ int gate__set_lines(struct gates *gates, struct gate *gate, const char *path, co
 	struct gate_range *ranges = NULL;
 	struct gate_place *list = NULL;
 	int nr, nr_ranges = 0, err = -EINVAL, i;
+	char *paths[2] = {}, *why = NULL;
 	struct gate_edges edges;
-	char *why = NULL;
 
 	if (!ge) {
 		pr_err("--inside: %s is not a program\n", path);
 		return -EINVAL;
 	}
-	if (gate__refuse_go(ge, file, path)) {
+	if (gate__refuse_go(gates, ge, file, path)) {
 		gate_elf__delete(ge);
 		return -EINVAL;
 	}
-	nr = gate_dwarf__lines(path, file, first, last, &list);
+	nr = gate_dwarf__lines(path, file, first, last, &list, paths);
 	for (i = 0; i < nr; i++)
 		nr_ranges += list[i].nr_ranges;
 	if (nr == -EOPNOTSUPP) {
@@ -303,6 +382,10 @@ int gate__set_lines(struct gates *gates, struct gate *gate, const char *path, co
 		       "without -gsplit-dwarf\n", path);
 	} else if (nr == -ENODATA) {
 		pr_err("--inside: %s has no debugging information: build it with -g\n", path);
+	} else if (paths[1]) {
+		pr_err("--inside: several files of %s are named %s:\n  %s\n  %s\n"
+		       "Name more of the directories: '%s:%d-%d'\n", path, file, paths[0], paths[1],
+		       paths[0], first, last);
 	} else if (!nr_ranges) {
 		pr_err("--inside: there is no code of lines %d to %d of %s in %s\n", first, last, file,
 		       path);
@@ -326,6 +409,8 @@ int gate__set_lines(struct gates *gates, struct gate *gate, const char *path, co
 				edges.nr_on);
 	}
 	free(why);
+	free(paths[0]);
+	free(paths[1]);
 	free(ranges);
 	gate_places__free(list, max(nr, 0));
 	gate_elf__delete(ge);

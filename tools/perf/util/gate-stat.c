@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Counts of gates: the events gate_count and gate_time, which tell the number of
- * windows and their total time, and the scaling of multiplexed events.
+ * Counts of gates: the events gate_count, gate_time and gate_wall, which tell the number
+ * of windows and their total time, and the scaling of multiplexed events.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +18,8 @@
 #include "evlist.h"
 #include "evsel.h"
 #include "gate.h"
+#include "gate-windows.h"
+#include "perf_api_probe.h"
 
 static struct evsel *evlist__add_gate_tool(struct evlist *evlist, struct gate *gate,
 					   enum perf_tool_event event, bool only)
@@ -36,7 +38,7 @@ static struct evsel *evlist__add_gate_tool(struct evlist *evlist, struct gate *g
 	evsel->gate = gate;
 	if (asprintf(&evsel->name, only ? "%s" : "%s %s", name, gate->where ?: "") < 0)
 		evsel->name = NULL;
-	if (event == PERF_TOOL_GATE_TIME) {
+	if (event != PERF_TOOL_GATE_COUNT) {
 		free((char *)evsel->unit);
 		evsel->unit = strdup("ns");
 	}
@@ -66,13 +68,16 @@ static void evlist__group_by_region(struct evlist *evlist)
 }
 
 /**
- * evlist__add_gate_tools - Add gate_count and gate_time for each gate
+ * evlist__add_gate_tools - Add gate_count, gate_time and gate_wall for each gate
  * @evlist:	List whose gates are set up
  *
  * They are added at the end, because they use counts of events that are read
  * before. Events of the same name that the user listed are replaced.
  *
- * Return: 0 or -ENOMEM.
+ * gate_wall needs a kernel that records windows, and a starter, because a window that has
+ * no begin is none that is recorded.
+ *
+ * Return: 0, or a negative error code.
  */
 int evlist__add_gate_tools(struct evlist *evlist)
 {
@@ -107,14 +112,34 @@ int evlist__add_gate_tools(struct evlist *evlist)
 		    !evlist__add_gate_tool(evlist, gate, PERF_TOOL_GATE_TIME,
 					   only || gate->region))
 			return -ENOMEM;
+		if (gate->nr_on && perf_can_record_windows() &&
+		    !evlist__add_gate_tool(evlist, gate, PERF_TOOL_GATE_WALL,
+					   only || gate->region))
+			return -ENOMEM;
 	}
 	if (gates->has_regions)
 		evlist__group_by_region(evlist);
 	return 0;
 }
 
+/* The counts of the reference for a CPU and thread; false if it is not on that CPU */
+static bool gate__read_reference(struct gate *gate, struct perf_cpu cpu, int thread,
+				 struct perf_counts_values *count)
+{
+	struct evsel *reference = gate->reference;
+	/* An uncore event is not on each CPU. */
+	int idx = perf_cpu_map__idx(reference->core.cpus, cpu);
+
+	if (idx < 0)
+		return false;
+	if (gate->has_own_reference)
+		return !perf_evsel__read(&reference->core, idx, thread, count);
+	*count = *perf_counts(reference->counts, idx, thread);
+	return true;
+}
+
 /**
- * evsel__read_gate - Read gate_count or gate_time
+ * evsel__read_gate - Read gate_count, gate_time or gate_wall
  * @evsel:		The tool event
  * @cpu_map_idx:	Index of its CPU
  * @thread:		Index of its thread
@@ -126,33 +151,32 @@ int evlist__add_gate_tools(struct evlist *evlist)
 int evsel__read_gate(struct evsel *evsel, int cpu_map_idx, int thread)
 {
 	struct perf_counts_values *count = perf_counts(evsel->counts, cpu_map_idx, thread);
-	struct evsel *reference = evsel->gate ? evsel->gate->reference : NULL;
-	struct perf_counts_values *value = NULL;
-	int idx;
+	struct perf_counts_values value;
+	int err;
 
 	memset(count, 0, sizeof(*count));
-	if (!reference)
+	if (!evsel->gate || !evsel->gate->reference)
 		return -EINVAL;
-
-	/* An uncore event is not on each CPU. */
-	idx = perf_cpu_map__idx(reference->core.cpus,
-				perf_cpu_map__cpu(evsel->core.cpus, cpu_map_idx));
-	if (idx >= 0)
-		value = perf_counts(reference->counts, idx, thread);
-	if (!value)
+	if (!gate__read_reference(evsel->gate, perf_cpu_map__cpu(evsel->core.cpus, cpu_map_idx),
+				  thread, &value))
 		return 0;
 
-	if (value->gate_count)
+	if (value.gate_count)
 		evsel->gate->was_open = true;
 
-	if (evsel__tool_event(evsel) == PERF_TOOL_GATE_COUNT)
-		count->val = value->gate_count;
-	else if (value->run && value->run < value->ena)
-		count->val = (double)value->gate_time * value->ena / value->run;
-	else
-		count->val = value->gate_time;
-	count->ena = value->ena;
-	count->run = value->ena;
+	if (evsel__tool_event(evsel) == PERF_TOOL_GATE_WALL) {
+		err = evsel__read_gate_wall(evsel, cpu_map_idx, thread);
+		if (err)
+			return err;
+	} else if (evsel__tool_event(evsel) == PERF_TOOL_GATE_COUNT) {
+		count->val = value.gate_count;
+	} else if (value.run && value.run < value.ena) {
+		count->val = (double)value.gate_time * value.ena / value.run;
+	} else {
+		count->val = value.gate_time;
+	}
+	count->ena = value.ena;
+	count->run = value.ena;
 	return 0;
 }
 
@@ -162,22 +186,21 @@ int evsel__read_gate(struct evsel *evsel, int cpu_map_idx, int thread)
  * inside of the reference as enabled time and the time inside of the event as running
  * time, and the usual scaling is right.
  */
-static void evsel__scale_gate(struct evsel *evsel, struct evsel *reference, int idx, int ref,
-			      int thread)
+static void evsel__scale_gate(struct evsel *evsel, struct perf_cpu cpu, int idx, int thread)
 {
 	struct perf_counts_values *count = perf_counts(evsel->counts, idx, thread);
-	struct perf_counts_values *whole = perf_counts(reference->counts, ref, thread);
+	struct perf_counts_values whole;
 	bool always = count->run == count->ena, never = !count->run;
 
-	if (!count->ena)
+	if (!count->ena || !gate__read_reference(evsel->gate, cpu, thread, &whole))
 		return;
 
 	/* Without a window, nothing is missed. */
-	count->ena = whole->gate_time ?: 1;
+	count->ena = whole.gate_time ?: 1;
 	if (never)
 		return;
 	/* Hardware counters start and stop a little later than the clock. */
-	if (always || !whole->gate_time || count->gate_time > count->ena)
+	if (always || !whole.gate_time || count->gate_time > count->ena)
 		count->run = count->ena;
 	else
 		count->run = count->gate_time;
@@ -196,7 +219,7 @@ void evlist__scale_gates(struct evlist *evlist)
 {
 	struct evsel *evsel, *reference;
 	struct perf_cpu cpu;
-	int idx, ref, thread;
+	int idx, thread;
 
 	if (!evlist->gates)
 		return;
@@ -210,13 +233,47 @@ void evlist__scale_gates(struct evlist *evlist)
 			continue;
 
 		perf_cpu_map__for_each_cpu(cpu, idx, evsel->core.cpus) {
-			ref = perf_cpu_map__idx(reference->core.cpus, cpu);
-			if (ref < 0)
-				continue;
 			for (thread = 0; thread < perf_thread_map__nr(evsel->core.threads); thread++)
-				evsel__scale_gate(evsel, reference, idx, ref, thread);
+				evsel__scale_gate(evsel, cpu, idx, thread);
 		}
 	}
+}
+
+/* Stands behind the names of events in files whose counts are not exact. */
+#define NOT_EXACT	" <not exact>"
+
+/**
+ * evlist__mark_not_exact - Append to the names of events that their counts are not exact
+ * @evlist:	A list that is written to a file, which tells it in no other way
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int evlist__mark_not_exact(struct evlist *evlist)
+{
+	struct evsel *evsel;
+	char *name;
+
+	evlist__for_each_entry(evlist, evsel) {
+		if (!evsel->gate || !evsel->gate->not_exact)
+			continue;
+		if (asprintf(&name, "%s" NOT_EXACT, evsel__name(evsel)) < 0)
+			return -ENOMEM;
+		free(evsel->name);
+		evsel->name = name;
+	}
+	return 0;
+}
+
+/* Take the mark from the name of an event of a file. */
+static bool evsel__take_mark(struct evsel *evsel)
+{
+	const char *name = evsel__name(evsel);
+	size_t len = strlen(name), mark = strlen(NOT_EXACT);
+
+	if (len <= mark || strcmp(name + len - mark, NOT_EXACT))
+		return false;
+	evsel->name[len - mark] = '\0';
+	return true;
 }
 
 /* The part of the name that tells the gate, behind "gate_count "; NULL if it is another event */
@@ -258,10 +315,12 @@ int evlist__restore_gates(struct evlist *evlist)
 	struct gate *gate = NULL;
 	struct evsel *evsel;
 	const char *where;
+	bool not_exact;
 
 	if (evlist->gates)
 		return 0;
 	evlist__for_each_entry(evlist, evsel) {
+		not_exact = evsel__take_mark(evsel);
 		where = tool_where(evsel, PERF_TOOL_GATE_COUNT);
 		if (where) {
 			if (evlist__new_gates(evlist))
@@ -273,11 +332,15 @@ int evlist__restore_gates(struct evlist *evlist)
 			if (*where)
 				gate->where = strdup(where);
 			gate->count = evsel;
+			gate->not_exact = not_exact;
 			evsel->gate = gate;
 			evsel->tool_event = PERF_TOOL_GATE_COUNT;
 		} else if (gate && tool_where(evsel, PERF_TOOL_GATE_TIME)) {
 			evsel->gate = gate;
 			evsel->tool_event = PERF_TOOL_GATE_TIME;
+		} else if (gate && tool_where(evsel, PERF_TOOL_GATE_WALL)) {
+			evsel->gate = gate;
+			evsel->tool_event = PERF_TOOL_GATE_WALL;
 		}
 	}
 	if (!evlist->gates)

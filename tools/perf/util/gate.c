@@ -27,6 +27,7 @@
 #include "evsel.h"
 #include "evsel_config.h"
 #include "gate.h"
+#include "gate-windows.h"
 #include "parse-events.h"
 #include "perf_api_probe.h"
 #include "pmu.h"
@@ -467,9 +468,6 @@ const char *evsel__region(struct evsel *evsel)
 	return evsel->gate && evsel->gate->region ? evsel->gate->region : "";
 }
 
-static int gates__link(struct gates *gates, struct gate *gate, struct evsel *evsel,
-		       struct target *target);
-
 static void trigger__open_strerror(struct gate_trigger *trigger, struct evsel *evsel,
 				   struct target *target, int err)
 {
@@ -638,8 +636,17 @@ static int gates__link_all(struct gates *gates, struct gate_trigger **triggers, 
 	return 0;
 }
 
-static int gates__link(struct gates *gates, struct gate *gate, struct evsel *evsel,
-		       struct target *target)
+/**
+ * gates__link - Let the triggers of a gate move the gate of an event
+ * @gates:	Gates of the list
+ * @gate:	The gate
+ * @evsel:	The event, which is open
+ * @target:	The target to measure
+ *
+ * Return: 0, -EAGAIN to open all events again, or a negative error code after a message.
+ */
+int gates__link(struct gates *gates, struct gate *gate, struct evsel *evsel,
+		struct target *target)
 {
 	int err = gates__link_all(gates, gate->on, gate->nr_on, PERF_EVENT_IOC_SET_STARTER,
 				  evsel, target);
@@ -668,6 +675,47 @@ static bool better_reference(struct evsel *evsel, struct evsel *reference)
 			      evsel->core.attr.type == PERF_TYPE_SOFTWARE);
 }
 
+/*
+ * Open an event that counts nothing, so that the number of windows and their time do not
+ * depend on events that take turns on the counters of the CPU.
+ */
+static int gate__open_reference(struct gates *gates, struct gate *gate, struct target *target)
+{
+	struct perf_event_attr *target_attr = &gate->reference->core.attr;
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_SOFTWARE,
+		.config		= PERF_COUNT_SW_DUMMY,
+		.size		= sizeof(attr),
+		.read_format	= PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING |
+				  PERF_FORMAT_GATE_TIME | PERF_FORMAT_GATE_COUNT,
+		.disabled	= 1,
+		.exclude_kernel	= 1,
+		.enable_on_exec	= target__enable_on_exec(target),
+		.inherit	= target_attr->inherit,
+		.inherit_thread	= target_attr->inherit_thread,
+		.remove_on_exec	= target_attr->remove_on_exec,
+		.start_paused	= target_attr->start_paused,
+		.gate_nest	= target_attr->gate_nest,
+	};
+	struct evsel *evsel = evsel__new(&attr);
+	int err;
+
+	if (!evsel)
+		return -ENOMEM;
+	evlist__add(gates->evlist, evsel);
+	evsel->core.leader = &evsel->core;
+	evsel->tracking = false;
+	evsel->gate_is_set_up = true;
+	gate->reference = evsel;
+	gate->has_own_reference = true;
+	err = evsel__open(evsel, evsel->core.cpus, evsel->core.threads);
+	if (err < 0) {
+		pr_err("Failed to open the event that measures windows: %s\n", strerror(-err));
+		return err;
+	}
+	return gates__link(gates, gate, evsel, target);
+}
+
 /**
  * evlist__open_gates - Open the triggers and link them to the events
  * @evlist:	A list whose events are open and not yet enabled
@@ -684,6 +732,7 @@ int evlist__open_gates(struct evlist *evlist, struct target *target, bool may_re
 	struct gates *gates = evlist->gates;
 	struct perf_cpu_map *cpus;
 	struct evsel *evsel;
+	struct gate *gate;
 	int err;
 
 	if (!gates)
@@ -708,7 +757,29 @@ int evlist__open_gates(struct evlist *evlist, struct target *target, bool may_re
 		if (better_reference(evsel, evsel->gate->reference))
 			evsel->gate->reference = evsel;
 	}
-	return 0;
+	list_for_each_entry(gate, &gates->gates, node) {
+		if (!gate->count || !gate->reference ||
+		    gate->reference->core.attr.type == PERF_TYPE_SOFTWARE)
+			continue;
+		err = gate__open_reference(gates, gate, target);
+		if (err)
+			return err;
+	}
+	return evlist__open_windows(evlist, target);
+}
+
+static void gates__set_references(struct gates *gates, bool enable)
+{
+	struct gate *gate;
+
+	list_for_each_entry(gate, &gates->gates, node) {
+		if (!gate->has_own_reference)
+			continue;
+		if (enable)
+			evsel__enable(gate->reference);
+		else
+			evsel__disable(gate->reference);
+	}
 }
 
 static void gates__set_enabled(struct gates *gates, bool stoppers, bool enable)
@@ -738,6 +809,8 @@ static void gates__set_enabled(struct gates *gates, bool stoppers, bool enable)
 void evlist__enable_gates(struct evlist *evlist)
 {
 	if (evlist->gates) {
+		gates__set_references(evlist->gates, /*enable=*/true);
+		evlist__enable_windows(evlist, /*enable=*/true);
 		gates__set_enabled(evlist->gates, /*stoppers=*/true, /*enable=*/true);
 		gates__set_enabled(evlist->gates, /*stoppers=*/false, /*enable=*/true);
 	}
@@ -752,8 +825,11 @@ void evlist__enable_gates(struct evlist *evlist)
  */
 void evlist__disable_gates(struct evlist *evlist)
 {
-	if (evlist->gates)
+	if (evlist->gates) {
 		gates__set_enabled(evlist->gates, /*stoppers=*/false, /*enable=*/false);
+		gates__set_references(evlist->gates, /*enable=*/false);
+		evlist__enable_windows(evlist, /*enable=*/false);
+	}
 }
 
 /**
@@ -769,6 +845,7 @@ void evlist__close_gates(struct evlist *evlist)
 	if (!evlist->gates)
 		return;
 
+	evlist__close_windows(evlist);
 	list_for_each_entry(trigger, &evlist->gates->triggers, node) {
 		list_for_each_entry_safe(instance, next, &trigger->instances, node) {
 			evsel__close(instance->evsel);
@@ -779,6 +856,12 @@ void evlist__close_gates(struct evlist *evlist)
 		}
 	}
 	list_for_each_entry(gate, &evlist->gates->gates, node) {
+		if (gate->has_own_reference) {
+			evsel__close(gate->reference);
+			evlist__remove(evlist->gates->evlist, gate->reference);
+			evsel__delete(gate->reference);
+			gate->has_own_reference = false;
+		}
 		gate->reference = NULL;
 		gate->was_open = false;
 	}

@@ -9,6 +9,7 @@
 struct evlist;
 struct evsel;
 struct gate_elf;
+struct gate_function;
 struct option;
 struct target;
 
@@ -84,6 +85,8 @@ struct gate {
 	const char		*region;
 	/* The event that provides gate_count and gate_time. */
 	struct evsel		*reference;
+	/* It is not in the list, since all events of the list may be multiplexed. */
+	bool			has_own_reference;
 	/* The tool event that prints gate_count. */
 	struct evsel		*count;
 	/* The gate was open at least once. */
@@ -123,6 +126,8 @@ int evsel__ignored_gate_strerror(struct evsel *evsel, char *msg, size_t size);
 /* For gate-*.c */
 int evlist__new_gates(struct evlist *evlist);
 struct gate *gates__new_gate(struct gates *gates);
+int gates__link(struct gates *gates, struct gate *gate, struct evsel *evsel,
+		struct target *target);
 struct evsel *gate_trigger__first(struct gate_trigger *trigger);
 int gate__add_starter(struct gate *gate, struct gate_trigger *trigger);
 int gate__add_stopper(struct gate *gate, struct gate_trigger *trigger);
@@ -141,9 +146,13 @@ int gate__add_probe(struct gates *gates, struct gate *gate, const char *name,
 		    const char *path, u64 offset, bool is_starter, bool at_return);
 
 /* gate-places.c */
-int gate__refuse_go(struct gate_elf *ge, const char *where, const char *path);
+int gate__refuse_go(struct gates *gates, struct gate_elf *ge, const char *where,
+		    const char *path);
 int gate__set_inlined(struct gates *gates, struct gate *gate, struct gate_elf *ge,
-		      const char *path, const char *function, bool is_function);
+		      const char *path, const char *function,
+		      const struct gate_function *functions, int nr_functions);
+bool gate_places__are_copies(const char *path, const char *function,
+			     const struct gate_function *functions, int nr);
 int gate__set_lines(struct gates *gates, struct gate *gate, const char *path, const char *file,
 		    int first, int last);
 int gate__set_mark(struct gates *gates, struct gate *gate, const char *path, const char *name);
@@ -169,6 +178,7 @@ bool evlist__gates_not_exact(struct evlist *evlist);
 /* gate-stat.c */
 int evlist__add_gate_tools(struct evlist *evlist);
 int evsel__read_gate(struct evsel *evsel, int cpu_map_idx, int thread);
+int evlist__mark_not_exact(struct evlist *evlist);
 void evlist__scale_gates(struct evlist *evlist);
 void evlist__warn_no_window(struct evlist *evlist);
 int evlist__restore_gates(struct evlist *evlist);

@@ -78,7 +78,7 @@ refuses "an unknown file" "--inside: no file /nosuch" \
 	perf stat --inside /nosuch:main -e page-faults -- $never
 refuses "no program" "--inside: name the program of the function: PROGRAM:main" \
 	perf stat -a --inside main -e page-faults -- $never
-refuses "an unknown function of the kernel" "kernel:no_such, which opens or closes a gate" \
+refuses "an unknown function of the kernel" "the kernel has no function no_such" \
 	perf stat --inside kernel:no_such -e page-faults -- $never
 refuses "events of cgroups" 'Events of cgroups and events that BPF counts cannot have gates.' \
 	perf stat -a --for-each-cgroup / --gate-on page-faults -e context-switches -- $never

@@ -24,6 +24,31 @@ program()
 	fi
 }
 
+# build_same NAME OPTION...: build $tmp/NAME of lib/gate_same.c
+build_same()
+{
+	local name=$1 part
+	shift
+
+	for part in 1 2; do
+		mkdir -p "$tmp/dir$part"
+		cp "$lib/gate_same.c" "$tmp/dir$part/same.c"
+		(cd "$tmp" && cc -O2 -fno-pie "$@" -DPART=$part -c -o "dir$part/same.o" "dir$part/same.c") ||
+			return
+	done
+	cc -O2 -no-pie -fno-pie "$@" -DPART=0 -o "$tmp/$name" "$lib/gate_same.c" "$tmp"/dir?/same.o
+}
+
+# same: build or find $tmp/same, the same without debugging information, and with contexts
+same()
+{
+	if [ -n "$PERF_GATE_PROGRAMS" ]; then
+		program same && program bare && program contexts
+	else
+		build_same same -g && build_same bare && build_same contexts -DCONTEXTS
+	fi 2>/dev/null
+}
+
 # stat OPTION...: results in $tmp/out, exit status in $status, the program's output in $tmp/said
 stat()
 {
@@ -93,10 +118,14 @@ refused()
 }
 
 gate_prepare
-cxx=
+cxx='' demangles='' has_lines=''
 program cxx c++ -x c++ -O2 -g -pthread "$lib/gate_hazard.c" && cxx=$tmp/cxx
 program c cc -O2 -g -pthread "$lib/gate_hazard.c" || gate_skip "no C compiler"
 work=${cxx:-$tmp/c}
+# perf does not tell otherwise whether it demangles names.
+if [ -n "$cxx" ] && perf stat --inside app::parse -e page-faults:u -- "$cxx" overloads 2>&1 | grep -q 'app::parse(int)'; then
+	demangles=yes
+fi
 
 for depth in 1 64 65 1000; do
 	exact "recursion, $depth deep" 5 $((5 * depth)) --inside deep -- "$work" deep $depth
@@ -122,6 +151,7 @@ stat --inside kernel:vfs_read -- "$work" sleepers
 gate_say "40 threads asleep in a function of the kernel" $? "$(why)"
 # Lines and inlined functions are for a perf that reads debugging information.
 if perf version --build-options 2>/dev/null | grep -q '\[ on .*HAVE_\(DWARF\|LIBDW\)_SUPPORT'; then
+	has_lines=yes
 	exact "a function that is inlined at one place" 10 100 --inside everywhere -- "$work" one
 	exact "a function that is inlined at three places" 30 300 --inside everywhere -- "$work" three
 	exact "a function that is partly inlined" 20 200 --inside partly -- "$work" partly
@@ -188,8 +218,10 @@ if [ -n "$cxx" ]; then
 	exact "an exception that it catches" 10 100 --inside catcher -- "$work" catch
 	# A perf that cannot demangle knows the symbols.
 	parse=_ZN3app5parseEi
-	if perf version --build-options 2>/dev/null | grep -q 'demangle.*\[ on'; then
+	if [ -n "$demangles" ]; then
 		parse='app::parse(int)'
+		refused "two functions of a template" 'app::add<double>(double)' --inside app::add -- "$cxx" templates
+		exact "one of two functions of a template" 10 100 --inside 'app::add<int>' -- "$cxx" templates
 	fi
 	stat --inside app::parse -- "$work" overloads
 	if grep -q 'app::parse(int)' "$tmp/err"; then
@@ -202,8 +234,118 @@ else
 	echo "Not run: exceptions and overloads, without a compiler of C++"
 fi
 
+# Functions that are easily taken for others
+if same; then
+	same=$tmp/same bare=$tmp/bare
+	refused "functions of one name in two files" 'parse names 2 functions of' --inside parse -- "$bare" parse
+	# That of the first part comes first.
+	address=$(awk '$1 ~ /^0x/ && $2 == "parse" && $4 == "same.c" { print $1 }' "$tmp/err" | sort | head -n 1)
+	stat --inside "$address" -- "$bare" parse
+	[ $status = 0 ] && [ "$(count gate_count)" = 10 ] &&
+		[ $(($(count page-faults:u) / 2)) = 50 ]
+	gate_say "a function by its address" $? "$(why)"
+	refused "functions of one name in two files of one name" 'names 2 functions of' \
+		--inside parse@same.c -- "$bare" parse
+	refused "a function, and a copy of one of another file" 'twice.isra.0 of' --inside twice -- "$bare" twice
+	refused "a global function, and a copy of one of any file" 'shared.isra.0 of' --inside shared -- "$bare" shared
+	exact "a function and its copy" 20 200 --inside copied -- "$bare" copied
+	refused "a function whose parts are called" 'the compiler has split split.' --inside split -- "$bare" split
+	exact "a part of a function" 20 200 --inside split.part.0 -- "$bare" split
+	exact "a function whose last jump takes a table" 10 100 --inside dispatch -- "$same" dispatch
+	exact "functions with one code" 20 200 --inside original -- "$bare" folded
+	grep -q 'original and folded are the same code' "$tmp/err"
+	gate_say "functions with one code, a note" $? "$(why)"
+	refused "a function that switches contexts" 'contexts that take turns on a thread' --inside yielder -- "$tmp/contexts" yielder
+	[ "$(uname -m)" != x86_64 ] ||
+		refused "a function that cannot be probed" 'the kernel cannot probe the instruction of locked' \
+			--inside locked -- "$bare" locked
+	if [ -n "$has_lines" ]; then
+		line=$(grep -n 'These lines' "$lib/gate_same.c" | cut -d: -f1)
+		other=$(grep -n 'or these lines' "$lib/gate_same.c" | cut -d: -f1)
+		refused "lines of two files of one name" 'several files of .* are named same.c' \
+			--inside "same.c:$line-$other" -- "$same" parse
+		exact "lines of one of two files of one name" 10 100 \
+			--inside "dir1/same.c:$line-$line" -- "$same" parse
+	fi
+else
+	echo "Not run: functions that are easily taken for others, without a compiler"
+fi
+
+# Of the kernel
+twin=$(awk '$2 ~ /^[tT]$/ && NF == 3 && $3 !~ /\./ { print $3 }' /proc/kallsyms | sort | uniq -d | head -n 1)
+if [ -n "$twin" ]; then
+	refused "functions of the kernel of one name" "kernel:$twin names [0-9]* functions" \
+		--inside "kernel:$twin" -- "$work" job
+fi
+stat --inside "kernel:0x$(awk '$3 == "vfs_read" { print $1 }' /proc/kallsyms)" -- "$work" sleepers
+[ $status = 0 ] && [ "$(count gate_count)" -ge 40 ] && [ "$(count page-faults:u)" = 0 ]
+gate_say "a function of the kernel by its address" $? "$(why)"
+
+# Two perfs on one function. One perf is killed, and the next one removes its probe.
+probes=/sys/kernel/tracing/kprobe_events
+[ -e $probes ] || probes=/sys/kernel/debug/tracing/kprobe_events
+perf stat -x, -o "$tmp/other" --inside kernel:vfs_read -e page-faults:u -- "$work" sleepers >/dev/null 2>"$tmp/others" &
+other=$!
+stat --inside kernel:vfs_read -- "$work" sleepers
+wait $other && [ $status = 0 ] && ! grep 'not exact' "$tmp/others" &&
+	[ "$(count gate_count)" = "$(awk -F, '$3 == "gate_count" { print $1 }' "$tmp/other")" ] &&
+	! grep perf_gate $probes
+gate_say "two perfs on one function of the kernel" $? "$(why; cat "$tmp/other" "$tmp/others")"
+perf stat --inside kernel:vfs_read -e page-faults:u -- sleep 4 2>/dev/null &
+other=$!
+sleep 1
+kill -KILL $other
+wait $other 2>/dev/null
+left=$(grep -c perf_gate $probes)
+stat --inside kernel:vfs_read -- "$work" job
+[ "$left" = 1 ] && [ $status = 0 ] && ! grep perf_gate $probes
+gate_say "a perf that was killed" $? "it left $left: $(why)"
+perf stat --inside kernel:vfs_read -e page-faults:u -- sleep 4 2>/dev/null &
+other=$!
+sleep 1
+kill -INT $other
+wait $other 2>/dev/null
+! grep perf_gate $probes
+gate_say "a perf that was interrupted" $? "$(cat $probes)"
+
+# Events that take turns on the counters
+if ! perf stat -e instructions:u true 2>&1 | grep -q 'not supported'; then
+	# Two counters serve them in turns, most of which come after the only window.
+	perf stat -x, -o "$tmp/out" --inside job \
+		-e "$(printf 'instructions:u,%.0s' 1 2 3 4 5 6 7 8 9 10 11 12)instructions:u" -- "$work" early >/dev/null 2>"$tmp/err"
+	[ $? = 0 ] && [ "$(count gate_count)" = 1 ] &&
+		awk -F, '
+			$3 != "instructions:u" { next }
+			/not counted/ { missed++; next }
+			!value { value = $1 }
+			$1 != value { differs++ }
+			END { exit !(value && missed && !differs) }' "$tmp/out"
+	gate_say "a window of events that take turns" $? "$(cat "$tmp/out" "$tmp/err")"
+fi
+
+# Files tell that counts are not exact.
+perf stat record -o "$tmp/data" --inside jumper -e page-faults:u -- "$work" longjmp >/dev/null 2>&1
+perf stat report -i "$tmp/data" >"$tmp/out" 2>&1
+[ $? = 1 ] && grep -q 'longjmp. <not exact>:' "$tmp/out" &&
+	grep -q '1101 *page-faults:u .*per window <not exact>' "$tmp/out"
+gate_say "longjmp, in a file of counts" $? "$(cat "$tmp/out")"
+perf stat record -o - --inside jumper -e page-faults:u -- "$work" longjmp 2>/dev/null | grep -av '^end$' >"$tmp/data"
+perf stat report -i - <"$tmp/data" >"$tmp/out" 2>&1
+grep -q '1101 *page-faults:u .*per window <not exact>' "$tmp/out"
+gate_say "longjmp, in a pipe of counts" $? "$(cat "$tmp/out")"
+perf record -o "$tmp/data" -c 1 --inside jumper -e page-faults:u -- "$work" longjmp >/dev/null 2>&1
+perf report -i "$tmp/data" --stdio 2>&1 | grep -q "of event 'page-faults:u <not exact>'"
+gate_say "longjmp, in a file of samples" $?
+
 if program rust rustc -O -g "$lib/gate_panic.rs"; then
 	marked "a panic that is caught" '10 entries, 5 returns' --inside risky -- "$tmp/rust"
+	if [ -n "$demangles" ]; then
+		stat --inside gate_panic::inner::parse -- "$tmp/rust"
+		[ $status = 0 ] && [ "$(count gate_count)" = 10 ]
+		gate_say "a function of Rust" $? "$(why)"
+	fi
+	refused "a function of Rust by half of its name" 'Functions whose name has that in it' \
+		--inside inner::parse -- "$tmp/rust"
 else
 	echo "Not run: a panic, without a compiler of Rust"
 fi

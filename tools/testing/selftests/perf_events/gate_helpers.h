@@ -389,9 +389,15 @@ static inline int nth_cpu(int n)
 
 #define SPACES	"\n "
 
+#ifdef __aarch64__
+#define PMU_INTERRUPTS	"arm-pmu"
+#else
+#define PMU_INTERRUPTS	"PMI:"
+#endif
+
 /*
- * Interrupts that /proc/interrupts counts of the online CPU @cpu: those of the line @name,
- * such as "PMI:", or of all lines when it is NULL. -1 without the line or the file.
+ * Interrupts that /proc/interrupts counts of the online CPU @cpu: those of the lines that
+ * have the text @name, or of all lines when it is NULL. -1 without a line or the file.
  */
 static inline long cpu_interrupts(int cpu, const char *name)
 {
@@ -413,9 +419,9 @@ static inline long cpu_interrupts(int cpu, const char *name)
 		}
 	}
 	while (getline(&line, &size, file) > 0) {
-		word = strtok(line, SPACES);
-		if (!word || (name && strcmp(word, name)))
+		if (name && !strstr(line, name))
 			continue;
+		word = strtok(line, SPACES);
 		for (i = 0; word && i <= column; i++)
 			word = strtok(NULL, SPACES);
 		if (word)

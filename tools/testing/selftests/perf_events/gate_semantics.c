@@ -614,6 +614,8 @@ static inline void cpu_relax(void)
 	__asm__ volatile("pause" ::: "memory");
 #elif defined(__powerpc64__)
 	__asm__ volatile("or 1,1,1; or 2,2,2" ::: "memory");
+#elif defined(__aarch64__)
+	__asm__ volatile("yield" ::: "memory");
 #else
 	__asm__ volatile("" ::: "memory");
 #endif

@@ -259,19 +259,19 @@ TEST_F(gate_stop_pmu, closed_event_raises_no_interrupt)
 	long before;
 
 	ASSERT_EQ(0, pin_to_cpu(cpu));
-	before = cpu_interrupts(cpu, "PMI:");
+	before = cpu_interrupts(cpu, PMU_INTERRUPTS);
 	if (before < 0)
 		SKIP(return, "/proc/interrupts does not tell of the PMU");
 	window_open();
 	for (i = 0; i < 2000000; i++)
 		;
 	window_close();
-	EXPECT_LT(before + 20, cpu_interrupts(cpu, "PMI:"));
+	EXPECT_LT(before + 20, cpu_interrupts(cpu, PMU_INTERRUPTS));
 
-	before = cpu_interrupts(cpu, "PMI:");
+	before = cpu_interrupts(cpu, PMU_INTERRUPTS);
 	for (i = 0; i < 2000000; i++)
 		;
-	EXPECT_GE(before + 1, cpu_interrupts(cpu, "PMI:"));
+	EXPECT_GE(before + 1, cpu_interrupts(cpu, PMU_INTERRUPTS));
 	EXPECT_LT(0, ring_drain(&self->ring, PERF_RECORD_SAMPLE));
 }
 

@@ -350,18 +350,24 @@ TEST_F(gate_trigger, kernel_function_is_the_window)
 	EXPECT_EQ(20 * NR_INSIDE, gate_read_count(self->target));
 }
 
-TEST_F(gate_trigger, access_to_a_variable_opens_the_window)
+static int watch(__u64 *variable)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_BREAKPOINT, 0);
-	static __u64 watched;
-	int starter, i;
 
 	attr.bp_type = HW_BREAKPOINT_RW;
-	attr.bp_addr = (unsigned long)&watched;
+	attr.bp_addr = (unsigned long)variable;
 	attr.bp_len = HW_BREAKPOINT_LEN_8;
 	attr.exclude_kernel = 1;
 	attr.exclude_hv = 1;
-	starter = gate_open(&attr, 0, -1);
+	return gate_open(&attr, 0, -1);
+}
+
+TEST_F(gate_trigger, access_to_a_variable_opens_the_window)
+{
+	static __u64 watched;
+	int starter, i;
+
+	starter = watch(&watched);
 	if (starter < 0)
 		SKIP(return, "no data breakpoint: %s", strerror(errno));
 	ASSERT_EQ(0, set_starter(starter, self->target));
@@ -374,6 +380,43 @@ TEST_F(gate_trigger, access_to_a_variable_opens_the_window)
 	}
 	EXPECT_EQ(20, gate_openings(self->target));
 	EXPECT_EQ(20 * NR_INSIDE, gate_read_count(self->target));
+}
+
+/* Releases of QEMU do. The emulator that has a PMU does not. */
+static bool emulator_repeats_watchpoints(void)
+{
+#ifdef __x86_64__
+	return getenv("QEMU_VERSION") && !getenv("QEMU_PMU");
+#else
+	return false;
+#endif
+}
+
+TEST_F(gate_trigger, accesses_to_two_variables_bound_the_window)
+{
+	struct gate_triggers accesses;
+	static __u64 watched[2];
+	int i;
+
+	if (emulator_repeats_watchpoints())
+		SKIP(return, "QEMU %s reports a watchpoint again when another one is hit",
+		     getenv("QEMU_VERSION"));
+	accesses.starter = watch(&watched[0]);
+	accesses.stopper = watch(&watched[1]);
+	if (accesses.starter < 0 || accesses.stopper < 0)
+		SKIP(return, "no two data breakpoints: %s", strerror(errno));
+	ASSERT_EQ(0, set_both(&accesses, self->target));
+	for (i = 0; i < 20; i++) {
+		pages_touch(&self->pages, NR_OUTSIDE);
+		__atomic_store_n(&watched[0], i, __ATOMIC_RELAXED);
+		pages_touch(&self->pages, NR_INSIDE);
+		__atomic_store_n(&watched[1], i, __ATOMIC_RELAXED);
+	}
+	EXPECT_EQ(20, gate_read_count(accesses.starter));
+	EXPECT_EQ(20, gate_read_count(accesses.stopper));
+	EXPECT_EQ(20, gate_openings(self->target));
+	EXPECT_EQ(20 * NR_INSIDE, gate_read_count(self->target));
+	triggers_close(&accesses);
 }
 
 /* Spin until the ring has a record, but not for ever. */

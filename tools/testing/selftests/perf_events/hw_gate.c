@@ -28,27 +28,6 @@
 #define RING_PAGES		64
 #define PER_INTERRUPT		300
 
-/*
- * Called through a pointer, it is entered where a probe of it sits: at the nop, which is
- * no part of the loop.
- */
-static void (*inside)(__u64 turns) = loop_inside;
-
-static __u64 turns(__u64 instructions)
-{
-	return instructions / (LOOP_TURN ? LOOP_TURN : 1);
-}
-
-static void run_inside(__u64 instructions)
-{
-	__atomic_load_n(&inside, __ATOMIC_RELAXED)(turns(instructions));
-}
-
-static void run_outside(__u64 instructions)
-{
-	loop_outside(turns(instructions));
-}
-
 /* System calls bound the windows, or loop_inside() is the window by its probes. */
 enum bounds { SYSCALLS, PROBES };
 
@@ -83,35 +62,6 @@ FIXTURE_VARIANT(hw_gate)
 
 FIXTURE_VARIANT_ADD(hw_gate, counting) { .period = 0 };
 FIXTURE_VARIANT_ADD(hw_gate, sampling) { .period = PERIOD };
-
-/*
- * Where there are several kinds of cores, the PMU of each has a file that names its CPUs, and
- * an event of the generic type may be one of another kind.
- */
-static __u64 core_pmu_of(int cpu)
-{
-	static const char * const names[] = { "cpu_core", "cpu_atom", "cpu_lowpower" };
-	char path[128], text[1024], *word;
-	unsigned int i, first, last;
-	FILE *file;
-
-	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/cpus", names[i]);
-		file = fopen(path, "r");
-		if (!file)
-			continue;
-		if (!fgets(text, sizeof(text), file))
-			text[0] = '\0';
-		fclose(file);
-		for (word = strtok(text, ",\n"); word; word = strtok(NULL, ",\n")) {
-			if (sscanf(word, "%u-%u", &first, &last) == 1)
-				last = first;
-			if (cpu >= (int)first && cpu <= (int)last)
-				return pmu_type(names[i]);
-		}
-	}
-	return 0;
-}
 
 /* Two counters are needed, which others may have. False when one never ran. */
 static bool two_counters_are_free(struct perf_event_attr attr)
@@ -205,9 +155,9 @@ static void begin_windows(FIXTURE_DATA(hw_gate) * self)
 }
 
 /*
- * Samples are those of windows, and about as many as the count has periods: each
- * window may lose the one whose interrupt comes when it is over, or, where the counter
- * goes on while the gate is closed, get one more.
+ * Samples are those of windows, and about as many as the count has periods. Where the
+ * counter goes on while the gate is closed, each window may lose the one whose interrupt
+ * comes when it is over, or get one more.
  */
 static void expect_samples(struct __test_metadata *const _metadata, struct gate_ring *ring,
 			   __u64 count, unsigned int windows)
@@ -286,10 +236,7 @@ TEST_F(hw_gate, function_is_the_window)
 	expect_inside(_metadata, self, NR_WINDOWS, NR_WINDOWS * INSIDE, edges);
 }
 
-/*
- * Windows that are over before the interrupt of an overflow in them comes lose its
- * sample; how many do is a figure of the processor. Their counts are whole.
- */
+/* Windows that are over before the interrupt of an overflow in them comes */
 TEST_F(hw_gate, short_windows)
 {
 	__u64 edges = cost_of_windows(self->attr, SYSCALLS, NR_SHORT);

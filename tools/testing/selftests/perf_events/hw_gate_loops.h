@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * perf gate selftests - loops of LOOP_TURN instructions each turn, and two to enter and leave
+ * perf gate selftests - work of a known length on any processor: loops of LOOP_TURN
+ * instructions each turn, and two to enter and leave
  */
 #ifndef _HW_GATE_LOOPS_H
 #define _HW_GATE_LOOPS_H
 
+#include <stdio.h>
+#include <string.h>
+
 #include <linux/types.h>
+
+#include "gate_helpers.h"
 
 /* LOOP_TURN is 0 where the loop is not written yet, and its tests have to skip. */
 #if defined(__x86_64__)
@@ -31,7 +37,9 @@
 void loop_inside(__u64 turns);
 void loop_outside(__u64 turns);
 extern char loop_outside_end[];
+/* Global, because the compiler takes their addresses as those of other files. */
 asm(".pushsection .text\n"
+	".globl loop_inside, loop_outside, loop_outside_end\n"
 	".balign 16\n"
 	".type loop_inside, %function\n"
 	"loop_inside:\n"
@@ -45,5 +53,55 @@ asm(".pushsection .text\n"
 	"loop_outside_end:\n"
 	".size loop_outside, . - loop_outside\n"
 	".popsection");
+
+/*
+ * Called through a pointer, it is entered where a probe of it sits: at the nop, which is
+ * no part of the loop.
+ */
+static void (*inside)(__u64 turns) = loop_inside;
+
+static inline __u64 turns(__u64 instructions)
+{
+	return instructions / (LOOP_TURN ? LOOP_TURN : 1);
+}
+
+static inline void run_inside(__u64 instructions)
+{
+	__atomic_load_n(&inside, __ATOMIC_RELAXED)(turns(instructions));
+}
+
+static inline void run_outside(__u64 instructions)
+{
+	loop_outside(turns(instructions));
+}
+
+/*
+ * Where there are several kinds of cores, the PMU of each has a file that names its CPUs, and
+ * an event of the generic type may be one of another kind.
+ */
+static inline __u64 core_pmu_of(int cpu)
+{
+	static const char * const names[] = { "cpu_core", "cpu_atom", "cpu_lowpower" };
+	char path[128], text[1024], *word;
+	unsigned int i, first, last;
+	FILE *file;
+
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/cpus", names[i]);
+		file = fopen(path, "r");
+		if (!file)
+			continue;
+		if (!fgets(text, sizeof(text), file))
+			text[0] = '\0';
+		fclose(file);
+		for (word = strtok(text, ",\n"); word; word = strtok(NULL, ",\n")) {
+			if (sscanf(word, "%u-%u", &first, &last) == 1)
+				last = first;
+			if (cpu >= (int)first && cpu <= (int)last)
+				return pmu_type(names[i]);
+		}
+	}
+	return 0;
+}
 
 #endif

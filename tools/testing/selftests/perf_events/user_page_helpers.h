@@ -86,6 +86,64 @@ static inline __u64 clock_ticks(void)
 	asm volatile("rdtsc" : "=a" (low), "=d" (high) : : "memory");
 	return low | (__u64)high << 32;
 }
+#elif defined(__aarch64__)
+#define PAGE_COUNTER(n)							\
+	case (n) + 1:							\
+		asm volatile("mrs %0, pmevcntr" #n "_el0" : "=r" (value) : : "memory"); \
+		break
+
+static inline __u64 counter_read(__u32 index)
+{
+	__u64 value = 0;
+
+	/* The instruction encodes the register's number. */
+	switch (index) {
+	PAGE_COUNTER(0);
+	PAGE_COUNTER(1);
+	PAGE_COUNTER(2);
+	PAGE_COUNTER(3);
+	PAGE_COUNTER(4);
+	PAGE_COUNTER(5);
+	PAGE_COUNTER(6);
+	PAGE_COUNTER(7);
+	PAGE_COUNTER(8);
+	PAGE_COUNTER(9);
+	PAGE_COUNTER(10);
+	PAGE_COUNTER(11);
+	PAGE_COUNTER(12);
+	PAGE_COUNTER(13);
+	PAGE_COUNTER(14);
+	PAGE_COUNTER(15);
+	PAGE_COUNTER(16);
+	PAGE_COUNTER(17);
+	PAGE_COUNTER(18);
+	PAGE_COUNTER(19);
+	PAGE_COUNTER(20);
+	PAGE_COUNTER(21);
+	PAGE_COUNTER(22);
+	PAGE_COUNTER(23);
+	PAGE_COUNTER(24);
+	PAGE_COUNTER(25);
+	PAGE_COUNTER(26);
+	PAGE_COUNTER(27);
+	PAGE_COUNTER(28);
+	PAGE_COUNTER(29);
+	PAGE_COUNTER(30);
+	case 32:
+		asm volatile("mrs %0, pmccntr_el0" : "=r" (value) : : "memory");
+		break;
+	}
+	return value;
+}
+
+static inline __u64 clock_ticks(void)
+{
+	__u64 ticks;
+
+	/* The barrier keeps the processor from reading the clock early. */
+	asm volatile("isb; mrs %0, cntvct_el0" : "=r" (ticks) : : "memory");
+	return ticks;
+}
 #else
 #error "no user access to counters known for this architecture"
 #endif
@@ -246,19 +304,48 @@ static inline struct perf_event_attr user_attr(__u32 type, __u64 config)
 	};
 }
 
-static inline struct perf_event_attr instructions_attr(void)
-{
-	return user_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
-}
-
 static inline struct perf_event_attr cycles_attr(void)
 {
 	return user_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
 }
 
-static inline int user_open(struct perf_event_attr *attr, pid_t pid, int cpu, int leader)
+/* On arm64 an event is opened for the access of its task, with a counter of 32 bits. */
+#define CONFIG1_USER_ACCESS	2
+
+static inline int user_open(const struct perf_event_attr *attr, pid_t pid, int cpu, int leader)
 {
-	return syscall(__NR_perf_event_open, attr, pid, cpu, leader, PERF_FLAG_FD_CLOEXEC);
+	struct perf_event_attr copy = *attr;
+
+#ifdef __aarch64__
+	if (pid != -1 && (attr->type == PERF_TYPE_HARDWARE || attr->type == PERF_TYPE_RAW))
+		copy.config1 = CONFIG1_USER_ACCESS;
+#endif
+	return syscall(__NR_perf_event_open, &copy, pid, cpu, leader, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* QEMU's PMU of arm64 counts instructions only with -icount. */
+static inline bool lacks_instructions(void)
+{
+#ifdef __aarch64__
+	struct perf_event_attr attr = user_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	int fd;
+
+	if (!getenv("QEMU_VERSION") || getenv("QEMU_ICOUNT"))
+		return false;
+	fd = user_open(&attr, 0, -1, -1);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 && errno == ENOENT;
+#else
+	return false;
+#endif
+}
+
+/* For a test to which any count of the processor will do that steps forward */
+static inline struct perf_event_attr instructions_attr(void)
+{
+	return user_attr(PERF_TYPE_HARDWARE, lacks_instructions() ? PERF_COUNT_HW_CPU_CYCLES :
+							 PERF_COUNT_HW_INSTRUCTIONS);
 }
 
 static inline void *page_map(int fd, unsigned int nr_data)
@@ -372,6 +459,25 @@ static inline void hog_cpu(void *cpu)
 		work(1000);
 }
 
+#ifdef __aarch64__
+/* The kernel keeps counters closed by default. The machine gets its setting back. */
+static char user_access_before[16];
+static pid_t user_access_setter;
+
+static inline void __attribute__((constructor)) user_access_allow(void)
+{
+	if (!read_text(USER_ACCESS, user_access_before, sizeof(user_access_before)) &&
+	    !write_file(USER_ACCESS, "1"))
+		user_access_setter = getpid();
+}
+
+static inline void __attribute__((destructor)) user_access_restore(void)
+{
+	if (user_access_setter == getpid())
+		write_file(USER_ACCESS, user_access_before);
+}
+#endif
+
 /*
  * Returns non-zero if the test cannot run here, and passes the reason to the harness.
  * POWER8 and later always have a PMU, and x86 has one if the emulator declares it.
@@ -381,6 +487,12 @@ static inline int user_page_setup(struct __test_metadata *const _metadata)
 	struct perf_event_attr attr = cycles_attr();
 	int fd;
 
+#ifdef __aarch64__
+	if (!user_access_before[0])
+		SKIP(return -1, "no PMU of arm64");
+	if (access(USER_ACCESS, W_OK))
+		SKIP(return -1, "needs root to let programs read counters");
+#endif
 	fd = user_open(&attr, 0, -1, -1);
 	if (fd < 0 && (errno == ENOENT || errno == EOPNOTSUPP) &&
 	    !getenv("QEMU_PMU"))

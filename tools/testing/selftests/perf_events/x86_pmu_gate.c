@@ -13,7 +13,7 @@
 
 #define LOOPS		1000000
 /* Maximum distance from an overflow to the move of the gate. */
-#define MAX_SKID	300
+#define MAX_SKID	(300 + pmi_delay())
 
 FIXTURE(x86_pmu_gate)
 {

@@ -4,7 +4,8 @@
  *
  * The emulator that has a PMU says so with QEMU_PMU=1 in the environment, and
  * with QEMU_PMU_CPI and QEMU_PMU_REF_CPI how many core and reference cycles an
- * instruction takes. Its counts are exact, and so are these tests. On hardware,
+ * instruction takes, and with QEMU_PMU_PMI_DELAY how many instructions an interrupt
+ * comes after its overflow. Its counts are exact, and so are these tests. On hardware,
  * where an interrupt may count as an instruction, they skip.
  */
 #ifndef _X86_PMU_HELPERS_H
@@ -57,6 +58,12 @@ static inline long pmu_number(const char *name)
 	const char *value = getenv(name);
 
 	return value ? atol(value) : 0;
+}
+
+/* Instructions between an overflow and its interrupt */
+static inline long pmi_delay(void)
+{
+	return pmu_number("QEMU_PMU_PMI_DELAY");
 }
 
 /* A read that fails shows as all ones, which no test takes for an answer. */

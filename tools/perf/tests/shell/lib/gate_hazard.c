@@ -317,6 +317,13 @@ noinline void parse(double n)
 	touch(10);
 	(void)n;
 }
+
+template<class T> noinline T add(T n);
+template<class T> noinline T add(T n)
+{
+	touch(10);
+	return n + n;
+}
 }
 #endif
 
@@ -426,6 +433,10 @@ int main(int argc, char **argv)
 				leaver();
 		} else if (!strcmp(name, "job")) {
 			job();
+		} else if (!strcmp(name, "early")) {
+			if (!i)
+				job();
+			touch(2000);
 		} else if (!strcmp(name, "one")) {
 			one_place();
 		} else if (!strcmp(name, "three")) {
@@ -459,6 +470,10 @@ int main(int argc, char **argv)
 			app::parse(1);
 			touch(100);
 			app::parse(1.0);
+		} else if (!strcmp(name, "templates")) {
+			app::add(1);
+			touch(100);
+			app::add(1.0);
 #endif
 		} else {
 			return 1;

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Performance event gates: overflows that a window ends before their interrupt.
+ *
+ *                      overflow       account closes   irq_work      interrupt
+ *       period runs ------>------ LATE ------>------------>-------------->
+ *                                                     delivers     finds nothing
+ *
+ * The interrupt of a PMU comes a while after the overflow, on processors 0.1 to
+ * some microseconds. If the gate closes in between, the driver finds the event
+ * stopped and reports nothing, which would lose the samples of short windows. So
+ * perf_gate_account::late is set
+ *
+ *  - when the account closes and the count has passed the period, of which
+ *    hw_perf_event::period_left tells, and
+ *  - when the driver reports an overflow after the trigger has fired, but before
+ *    the account has closed. The core drops this report.
+ *
+ * irq_work, which follows the firing at once where interrupts are enabled, calls
+ * perf_event_overflow() in place of the driver. The period is not touched:
+ * pmu::start() begins the next one, as it does after a task switch. An event that
+ * leaves its PMU before the work runs loses the overflow, as it does without gates.
+ *
+ * Contexts:  The flag is set on the CPU of the event, where the trigger fires or
+ *            in the interrupt of the PMU. The overflow is delivered in interrupt
+ *            context with the PMU disabled, so it is never part of another
+ *            overflow whose sample is under way, and firings in it defer.
+ */
+
+#include <linux/perf_event.h>
+#include <linux/sched/task_stack.h>
+
+#include <asm/irq_regs.h>
+
+#include "gate.h"
+
+/* The event whose late overflow is being delivered on this CPU */
+DEFINE_PER_CPU(struct perf_event *, perf_gate_late_event);
+
+/*
+ * An event that does not count in the kernel gets the registers of user mode, so that no
+ * address of the kernel is in its sample. Other events get those of the code that the work
+ * interrupted, or of the work itself, in @here, where the architecture keeps none.
+ */
+static struct pt_regs *perf_gate_late_regs(struct perf_event *event, struct pt_regs *here)
+{
+	struct pt_regs *regs = get_irq_regs();
+
+	if (event->attr.exclude_kernel) {
+		if (regs && user_mode(regs))
+			return regs;
+		if (!is_user_task(current))
+			return NULL;
+		regs = task_pt_regs(current);
+		return user_mode(regs) ? regs : NULL;
+	}
+
+	if (!regs) {
+		perf_fetch_caller_regs(here);
+		regs = here;
+	}
+
+	return regs;
+}
+
+/**
+ * perf_gate_deliver_late() - Deliver the late overflow of an event
+ * @account:	Account of the event, which is perf_gate_readable()
+ *
+ * Context: Interrupt.
+ */
+void perf_gate_deliver_late(struct perf_gate_account *account)
+{
+	struct perf_event *event = account->event;
+	struct perf_sample_data data;
+	struct pt_regs *regs, here = {};
+
+	account->late = false;
+	/* A signal that is pending tells of this overflow, too. */
+	if (event->attr.sigtrap && event->pending_work)
+		return;
+
+	regs = perf_gate_late_regs(event, &here);
+	if (!regs)
+		return;
+
+	perf_sample_data_init(&data, 0, event->hw.last_period);
+	perf_pmu_disable(event->pmu);
+	this_cpu_write(perf_gate_late_event, event);
+	if (perf_event_overflow(event, &data, regs))
+		event->pmu->stop(event, 0);
+	this_cpu_write(perf_gate_late_event, NULL);
+	perf_pmu_enable(event->pmu);
+}
