@@ -232,7 +232,7 @@ static const char *skip_template(const char *p)
 	return p;
 }
 
-/* What may stand behind the name: arguments, a suffix of the compiler, or the hash of Rust */
+/* Behind the name may stand arguments, a suffix of the compiler, or the hash of Rust. */
 static bool name_ends(const char *p)
 {
 	if (*p == '<')

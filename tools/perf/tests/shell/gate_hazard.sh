@@ -238,7 +238,7 @@ fi
 if same; then
 	same=$tmp/same bare=$tmp/bare
 	refused "functions of one name in two files" 'parse names 2 functions of' --inside parse -- "$bare" parse
-	# That of the first part comes first.
+	# The address of the first part comes first.
 	address=$(awk '$1 ~ /^0x/ && $2 == "parse" && $4 == "same.c" { print $1 }' "$tmp/err" | sort | head -n 1)
 	stat --inside "$address" -- "$bare" parse
 	[ $status = 0 ] && [ "$(count gate_count)" = 10 ] &&
@@ -271,7 +271,7 @@ else
 	echo "Not run: functions that are easily taken for others, without a compiler"
 fi
 
-# Of the kernel
+# Functions of the kernel
 twin=$(awk '$2 ~ /^[tT]$/ && NF == 3 && $3 !~ /\./ { print $3 }' /proc/kallsyms | sort | uniq -d | head -n 1)
 if [ -n "$twin" ]; then
 	refused "functions of the kernel of one name" "kernel:$twin names [0-9]* functions" \

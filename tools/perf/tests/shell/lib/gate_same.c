@@ -4,10 +4,10 @@
  *
  * gate_same CASE
  *
- * The program consists of this file with PART 0, and of two copies of it, which have one name
- * in two directories, with PART 1 and 2. With CONTEXTS, part 0 is a program of its own. Each window takes ten page faults, and a hundred
- * follow it. What the compiler calls copies of a function depends on the compiler, so the
- * names are given here.
+ * The program consists of this file with PART 0, and of two copies of it, which have one
+ * name in two directories, with PART 1 and 2. With CONTEXTS, part 0 is a program of its
+ * own. Each window takes ten page faults, and a hundred follow it. The names of copies of a
+ * function depend on the compiler, so they are given here.
  */
 #include <stdio.h>
 #include <stdlib.h>
