@@ -442,12 +442,13 @@ static bool splice_ready(struct perf_buffer *rb)
 
 /*
  * perf_output_begin() writes a PERF_RECORD_LOST in front of the next record; here that
- * record is empty. The buffer is drained, so there is room, and it has no other writer,
+ * record is empty and only its ID is used. The buffer is drained, so there is room, and it has no other writer,
  * so this CPU may act as the CPU of the writers.
  */
 static void write_last_lost(struct perf_buffer *rb)
 {
 	struct perf_splice *splice = rb->splice;
+	struct perf_event_header header;
 	struct perf_output_handle handle;
 	struct perf_sample_data sample;
 	int paused = rb->paused;
@@ -457,6 +458,7 @@ static void write_last_lost(struct perf_buffer *rb)
 
 	WRITE_ONCE(rb->paused, 0);
 	WRITE_ONCE(splice->cpu, smp_processor_id());
+	perf_event_header__init(&header, &sample, PERF_RECORD_LOST, 0, 0, splice->owner);
 	if (!perf_output_begin(&handle, &sample, splice->owner, 0))
 		perf_output_end(&handle);
 	WRITE_ONCE(splice->cpu, cpu);

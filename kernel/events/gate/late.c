@@ -60,7 +60,7 @@ static struct pt_regs *perf_gate_late_regs(struct perf_event *event, struct pt_r
 		regs = here;
 	}
 
-	return regs;
+	return event->attr.exclude_user && user_mode(regs) ? NULL : regs;
 }
 
 /**
@@ -76,6 +76,10 @@ void perf_gate_deliver_late(struct perf_gate_account *account)
 	struct pt_regs *regs, here = {};
 
 	account->late = false;
+	/* The driver would not report it either. */
+	if (event->hw.interrupts == MAX_INTERRUPTS || event->pending_disable)
+		return;
+
 	/* A signal that is pending tells of this overflow, too. */
 	if (event->attr.sigtrap && event->pending_work)
 		return;
@@ -84,6 +88,8 @@ void perf_gate_deliver_late(struct perf_gate_account *account)
 	if (!regs)
 		return;
 
+	/* The report of the driver may have been the base of a rate a moment ago. */
+	event->hw.freq_time_stamp = 0;
 	perf_sample_data_init(&data, 0, event->hw.last_period);
 	perf_pmu_disable(event->pmu);
 	this_cpu_write(perf_gate_late_event, event);

@@ -211,6 +211,7 @@ int pfm_load(struct pfm_context *ctx, struct task_struct *task, int cpu, u16 id)
 	ctx->entered = 0;
 	ctx->active = set;
 	if (!pfm_loaded(ctx)) {
+		pfm_allow_stale(ctx);
 		pfm_target_put(ctx);
 		pfm_groups_release(ctx);
 		return -ENODEV;

@@ -141,6 +141,9 @@ static u64 ring_word(struct ring_test *ring, unsigned long at)
 static int ring_begin(struct ring_test *ring, struct perf_output_handle *handle,
 		      unsigned int size)
 {
+	struct perf_event_header header;
+
+	perf_event_header__init(&header, &ring->data, PERF_RECORD_SAMPLE, 0, size, &ring->event);
 	return perf_output_begin(handle, &ring->data, &ring->event, size);
 }
 

@@ -174,6 +174,7 @@ int slow_windows__read(struct slow_windows *slow, const struct perf_data *data)
 	if (zstd_init(&session->zstd_data, 0) < 0)
 		pr_warning("Decompression initialization failed. Windows may be missing.\n");
 	err = perf_session__process_events(session);
+	zstd_fini(&session->zstd_data);
 	perf_session__delete(session);
 	if (err)
 		return err;
