@@ -138,6 +138,36 @@ static int find_functions(const char *function, struct kernel_function **list, c
 	return nr;
 }
 
+/*
+ * Name the function at an address, if no other has its name: callers of the function on
+ * powerpc enter it a few instructions later, which the kernel looks after by name only.
+ */
+static int name_function(const char *inside, const struct kernel_function *function,
+			 char **symbol)
+{
+	struct kernel_function *same;
+	char *part;
+	int nr = find_functions(function->symbol, &same, &part);
+
+	if (nr > 0)
+		free_functions(same, nr);
+	free(part);
+	if (nr < 0)
+		return nr;
+	if (nr == 1) {
+		free(*symbol);
+		*symbol = strdup(function->symbol);
+		return 0;
+	}
+#ifdef __powerpc64__
+	pr_err("--inside %s: on powerpc, the kernel finds the entry of a function by its name only, and %d\n"
+	       "functions are named %s.\n", inside, nr, function->symbol);
+	return -EINVAL;
+#else
+	return 0;
+#endif
+}
+
 /* Tell which function of the kernel is meant: 0 if it is clear, or -EINVAL after a message. */
 static int check_function(struct gates *gates, const char *inside, const char *function,
 			  char **symbol)
@@ -170,7 +200,9 @@ static int check_function(struct gates *gates, const char *inside, const char *f
 		       "%s alone. Name kernel:%s, or take --inside-lax, which counts the calls of %s that\n"
 		       "are left.\n", inside, part, part, list[0].symbol);
 		err = -EINVAL;
-	} else if (!strstarts(function, "0x") && strcmp(function, list[0].symbol)) {
+	} else if (strstarts(function, "0x")) {
+		err = name_function(inside, &list[0], symbol);
+	} else if (strcmp(function, list[0].symbol)) {
 		pr_info("Note: of %s, the kernel has the copy %s alone.\n", inside, list[0].symbol);
 		free(*symbol);
 		*symbol = strdup(list[0].symbol);

@@ -264,8 +264,11 @@ if same; then
 		other=$(grep -n 'or these lines' "$lib/gate_same.c" | cut -d: -f1)
 		refused "lines of two files of one name" 'several files of .* are named same.c' \
 			--inside "same.c:$line-$other" -- "$same" parse
-		exact "lines of one of two files of one name" 10 100 \
-			--inside "dir1/same.c:$line-$line" -- "$same" parse
+		# The compiler may have code of other lines in the middle, so windows may be more.
+		stat --inside "dir1/same.c:$line-$line" -- "$same" parse
+		[ $status = 0 ] && [ "$(count gate_count)" -ge 10 ] &&
+			[ $(($(count page-faults:u) / 2)) = 50 ]
+		gate_say "lines of one of two files of one name" $? "$(why)"
 	fi
 else
 	echo "Not run: functions that are easily taken for others, without a compiler"
@@ -310,16 +313,18 @@ gate_say "a perf that was interrupted" $? "$(cat $probes)"
 
 # Events that take turns on the counters
 if ! perf stat -e instructions:u true 2>&1 | grep -q 'not supported'; then
-	# Two counters serve them in turns, most of which come after the only window.
+	# A few counters serve them in turns, most of which come after the only window. A turn
+	# may end in the window; what was counted for a part of it is an estimate.
 	perf stat -x, -o "$tmp/out" --inside job \
 		-e "$(printf 'instructions:u,%.0s' 1 2 3 4 5 6 7 8 9 10 11 12)instructions:u" -- "$work" early >/dev/null 2>"$tmp/err"
 	[ $? = 0 ] && [ "$(count gate_count)" = 1 ] &&
 		awk -F, '
 			$3 != "instructions:u" { next }
 			/not counted/ { missed++; next }
+			$5 < 100 { parts++; next }
 			!value { value = $1 }
-			$1 != value { differs++ }
-			END { exit !(value && missed && !differs) }' "$tmp/out"
+			$1 < value * 0.99 || $1 > value * 1.01 { differs++ }
+			END { exit !((value || parts) && missed && !differs) }' "$tmp/out"
 	gate_say "a window of events that take turns" $? "$(cat "$tmp/out" "$tmp/err")"
 fi
 
@@ -327,11 +332,11 @@ fi
 perf stat record -o "$tmp/data" --inside jumper -e page-faults:u -- "$work" longjmp >/dev/null 2>&1
 perf stat report -i "$tmp/data" >"$tmp/out" 2>&1
 [ $? = 1 ] && grep -q 'longjmp. <not exact>:' "$tmp/out" &&
-	grep -q '1101 *page-faults:u .*per window <not exact>' "$tmp/out"
+	grep -q '110[01] *page-faults:u .*per window <not exact>' "$tmp/out"
 gate_say "longjmp, in a file of counts" $? "$(cat "$tmp/out")"
 perf stat record -o - --inside jumper -e page-faults:u -- "$work" longjmp 2>/dev/null | grep -av '^end$' >"$tmp/data"
 perf stat report -i - <"$tmp/data" >"$tmp/out" 2>&1
-grep -q '1101 *page-faults:u .*per window <not exact>' "$tmp/out"
+grep -q '110[01] *page-faults:u .*per window <not exact>' "$tmp/out"
 gate_say "longjmp, in a pipe of counts" $? "$(cat "$tmp/out")"
 perf record -o "$tmp/data" -c 1 --inside jumper -e page-faults:u -- "$work" longjmp >/dev/null 2>&1
 perf report -i "$tmp/data" --stdio 2>&1 | grep -q "of event 'page-faults:u <not exact>'"
