@@ -442,8 +442,8 @@ static bool splice_ready(struct perf_buffer *rb)
 
 /*
  * perf_output_begin() writes a PERF_RECORD_LOST in front of the next record; here that
- * record is empty and only its ID is used. The buffer is drained, so there is room, and it has no other writer,
- * so this CPU may act as the CPU of the writers.
+ * record is empty and only its ID is used. The buffer is drained, so there is room, and
+ * it has no other writer, so this CPU may act as the CPU of the writers.
  */
 static void write_last_lost(struct perf_buffer *rb)
 {

@@ -23,8 +23,8 @@
  * so it is the outer lock. But a user can hold the mutex for any time, by a slow page
  * fault. A process that the caller may not trace must not wait for that: no lock of the
  * target is taken before pfm_may_open() has allowed it, for this call or when the context
- * was loaded, and none is held while the caller waits for the mutex. So pfm_lock_opening() takes the mutex first and only tries
- * the lock of the target.
+ * was loaded, and none is held while the caller waits for the mutex. So
+ * pfm_lock_opening() takes the mutex first and only tries the lock of the target.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
