@@ -210,6 +210,23 @@ static void expect_inside(struct __test_metadata *const _metadata, FIXTURE_DATA(
 	expect_between(_metadata, self, nr, loops, loops, edges);
 }
 
+/*
+ * Get how many instructions late the interrupt of an overflow may be: that of an emulated
+ * PowerPC comes when its host lets it.
+ */
+static __u64 overflows_late_by(void)
+{
+	bool late = false;
+	char line[256];
+	FILE *cpus = fopen("/proc/cpuinfo", "r");
+
+	while (cpus && !late && fgets(line, sizeof(line), cpus))
+		late = strstr(line, "emulated by qemu");
+	if (cpus)
+		fclose(cpus);
+	return late ? HW_PERIOD : 0;
+}
+
 TEST_F(hw_gate, windows_between_system_calls)
 {
 	__u64 edges = cost_of_windows(self->attr, SYSCALLS, NR_WINDOWS);
@@ -298,7 +315,8 @@ TEST_F(hw_gate, overflow_opens_the_window)
 		close(starter);
 		run_outside(HW_REST);
 	}
-	expect_between(_metadata, self, NR_HW_WINDOWS, NR_HW_WINDOWS * (HW_REST - HW_REST / 50),
+	expect_between(_metadata, self, NR_HW_WINDOWS,
+		       NR_HW_WINDOWS * (HW_REST - HW_REST / 50 - overflows_late_by()),
 		       NR_HW_WINDOWS * HW_REST, edges);
 }
 
@@ -324,7 +342,8 @@ TEST_F(hw_gate, overflow_closes_the_window)
 		close(stopper);
 		run_outside(OUTSIDE);
 	}
-	expect_inside(_metadata, self, NR_HW_WINDOWS, NR_HW_WINDOWS * HW_REST, edges);
+	expect_between(_metadata, self, NR_HW_WINDOWS, NR_HW_WINDOWS * HW_REST,
+		       NR_HW_WINDOWS * (HW_REST + overflows_late_by()), edges);
 }
 
 TEST_HARNESS_MAIN
