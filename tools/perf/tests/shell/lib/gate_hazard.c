@@ -318,8 +318,8 @@ noinline void parse(double n)
 	(void)n;
 }
 
-template<class T> noinline T add(T n);
-template<class T> noinline T add(T n)
+template<class Number> noinline Number add(Number n);
+template<class Number> noinline Number add(Number n)
 {
 	touch(10);
 	return n + n;
