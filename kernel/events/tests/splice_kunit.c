@@ -685,9 +685,13 @@ static void loss_is_told_before_the_end(struct kunit *test)
 		struct perf_event_header header;
 		u64 id;
 		u64 lost;
+		u64 sample_id;
 	} record = {};
 	unsigned int paused, i;
 
+	splice->event.attr.sample_id_all = 1;
+	splice->event.attr.sample_type = PERF_SAMPLE_ID;
+	splice->event.id_header_size = sizeof(u64);
 	for (paused = 0; paused < 2; paused++) {
 		detach_event(splice);
 		splice->event.state = PERF_EVENT_STATE_INACTIVE;
@@ -707,6 +711,7 @@ static void loss_is_told_before_the_end(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, record.header.size, sizeof(record));
 		KUNIT_EXPECT_EQ(test, record.id, EVENT_ID);
 		KUNIT_EXPECT_EQ(test, record.lost, 3);
+		KUNIT_EXPECT_EQ(test, record.sample_id, EVENT_ID);
 		empty_pipe(splice);
 		KUNIT_EXPECT_TRUE(test, perf_splice_at_end(rb));
 		KUNIT_EXPECT_EQ(test, rb->paused, paused);

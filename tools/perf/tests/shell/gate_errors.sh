@@ -11,18 +11,6 @@
 # a program that must not be started
 never="touch $tmp/started"
 
-# refuses NAME TEXT COMMAND...: it fails, says so, and starts nothing
-refuses()
-{
-	local name=$1 text=$2
-	shift 2
-
-	rm -f "$tmp/started"
-	"$@" >"$tmp/err" 2>&1
-	[ $? -ge 129 ] && grep -q -e "$text" "$tmp/err" && [ ! -e "$tmp/started" ]
-	gate_say "$name" $? "$(cat "$tmp/err")"
-}
-
 # notes NAME TEXT COMMAND...: it works, and says so
 notes()
 {
@@ -31,21 +19,6 @@ notes()
 
 	"$@" >"$tmp/err" 2>&1 && grep -q -e "$text" "$tmp/err"
 	gate_say "$name" $? "$(cat "$tmp/err")"
-}
-
-# ordinary COMMAND...: as a user without privileges
-ordinary()
-{
-	local program
-
-	if setpriv --reuid 65534 true 2>/dev/null; then
-		setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
-	else
-		program=$(command -v "$1")
-		shift
-		# The start-stop-daemon of busybox replaces itself by the program.
-		start-stop-daemon -S -c 65534:65534 -x "$program" -- "$@"
-	fi
 }
 
 gate_prepare

@@ -31,18 +31,6 @@ missed()
 		awk '{ n = $1 } END { print n + 0 }'
 }
 
-# refuses NAME TEXT COMMAND...: it fails, says so, and starts nothing
-refuses()
-{
-	local name=$1 text=$2
-	shift 2
-
-	rm -f "$tmp/started"
-	"$@" >"$tmp/err" 2>&1
-	[ $? != 0 ] && grep -q -e "$text" "$tmp/err" && [ ! -e "$tmp/started" ]
-	gate_say "$name" $? "$(cat "$tmp/err")"
-}
-
 gate_prepare
 record --windows --gate-on page-faults -e context-switches true ||
 	! grep -q 'The kernel cannot record each window' "$tmp/err" ||
@@ -96,6 +84,8 @@ record -c 1 -e page-faults:u --inside windows_parse --windows="${limit}ns" -- $s
 windows | sed 's/.* wall: \([0-9]*\) .* value: /\1 /' >"$tmp/slow"
 awk -v limit="$limit" '{ wall = $1 } wall < limit { bad++ } END { exit bad > 0 }' "$tmp/slow"
 gate_say "only slow windows are recorded" $? "$(cat "$tmp/slow" "$tmp/err")"
+record -c 1 -e page-faults:u --inside windows_parse --windows=1us -- $slow $calls $every
+gate_is "each window is that slow" $(($(windows | wc -l) + $(missed))) $calls
 record -c 1 -e page-faults:u --inside windows_parse --windows=1000s -- $slow $calls $every
 gate_is "no window is that slow" "$(windows | wc -l)" 0
 

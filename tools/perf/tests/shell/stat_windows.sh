@@ -73,18 +73,6 @@ text()
 	gate_say "$name" $? "$(cat "$tmp/err")"
 }
 
-# refuses NAME TEXT COMMAND...: it fails, says so, and starts nothing
-refuses()
-{
-	local name=$1 text=$2
-	shift 2
-
-	rm -f "$tmp/started"
-	"$@" >"$tmp/err" 2>&1
-	[ $? != 0 ] && grep -q -e "$text" "$tmp/err" && [ ! -e "$tmp/started" ]
-	gate_say "$name" $? "$(cat "$tmp/err")"
-}
-
 gate_prepare
 perf stat --per-window --gate-on page-faults -e context-switches true 2>"$tmp/err" ||
 	! grep -q 'The kernel cannot record each window' "$tmp/err" ||
@@ -222,17 +210,8 @@ refuses "a file" '--per-window: perf stat record does not store distributions' \
 # as_user COMMAND...: without privileges and without memory that may be locked
 as_user()
 {
-	local program
-
 	ulimit -l 0
-	if setpriv --reuid 65534 true 2>/dev/null; then
-		setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
-	else
-		program=$(command -v "$1")
-		shift
-		# The start-stop-daemon of busybox replaces itself by the program.
-		start-stop-daemon -S -c 65534:65534 -x "$program" -- "$@"
-	fi
+	ordinary "$@"
 }
 
 kb=$(cat /proc/sys/kernel/perf_event_mlock_kb)

@@ -216,6 +216,41 @@ TEST_F(ring_child, record_is_signed_by_the_child)
 	EXPECT_EQ(EVENT_CPU, record.cpu);
 }
 
+/* The task that runs on the CPU of the event may be another user's. */
+TEST_F(ring_child, loss_before_the_record_names_no_other_task)
+{
+	struct {
+		struct perf_event_header	header;
+		__u64				id, lost;
+		__u32				id_pid, id_tid;
+		char				rest[64];
+	} record;
+	pid_t pid;
+	int fd;
+
+	self->attr.sample_type = PERF_SAMPLE_TID;
+	self->attr.sample_id_all = 1;
+	self->attr.disabled = 0;
+	fd = syscall(__NR_perf_event_open, &self->attr, 0, EVENT_CPU, -1, 0);
+	ASSERT_LE(0, fd);
+	self->fds[self->nr++] = fd;
+	ASSERT_EQ(0, ring_map(&self->ring, fd, 1));
+	/* A sample takes 16 bytes. */
+	run_on(EVENT_CPU);
+	make_faults(sysconf(_SC_PAGESIZE) / 16 + 10);
+	run_on(OTHER_CPU);
+	while (ring_next(&self->ring, &record, sizeof(record)) != NO_RECORD)
+		;
+	pid = child_elsewhere(0);
+	ASSERT_LT(0, pid);
+	wait_for_success(_metadata, pid);
+
+	ASSERT_EQ(PERF_RECORD_LOST, ring_next(&self->ring, &record, sizeof(record)));
+	EXPECT_EQ(pid, record.id_pid);
+	EXPECT_EQ(pid, record.id_tid);
+	EXPECT_EQ(PERF_RECORD_READ, ring_next(&self->ring, &record, sizeof(record)));
+}
+
 /* Add up all records, and return whether there were any. */
 static bool drain(struct ring *ring, struct child_sum *sum)
 {

@@ -38,6 +38,37 @@ gate_is()
 	gate_say "$1" $? "it is '$2' and not '$3'"
 }
 
+# refuses NAME TEXT COMMAND...: it fails without a crash, says so, and does not create
+# $tmp/started
+refuses()
+{
+	local name=$1 text=$2 status=0
+	shift 2
+
+	rm -f "$tmp/started"
+	"$@" >"$tmp/err" 2>&1 || status=$?
+	case $status in
+	0 | 134 | 139)	false ;;
+	*)		grep -q -e "$text" "$tmp/err" && [ ! -e "$tmp/started" ] ;;
+	esac
+	gate_say "$name" $? "$(cat "$tmp/err")"
+}
+
+# ordinary COMMAND...: as a user without privileges
+ordinary()
+{
+	local program
+
+	if setpriv --reuid 65534 true 2>/dev/null; then
+		setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+	else
+		program=$(command -v "$1")
+		shift
+		# The start-stop-daemon of busybox replaces itself by the program.
+		start-stop-daemon -S -c 65534:65534 -x "$program" -- "$@"
+	fi
+}
+
 # gate_prepare: skip the test without root or without gates in the kernel. If gates exist
 # and do not work, the tests fail.
 gate_prepare()
