@@ -4,7 +4,7 @@
 # two bring everything that they need; later runs do what has changed.
 
 H := harness
-export KERNEL KERNEL_PORT FORCE TEST TOPIC FLAVOUR CONFIG RELEASE MINUTES SEED AREA
+export KERNEL KERNEL_PORT ONTO SUITE FORCE TEST TOPIC FLAVOUR CONFIG RELEASE MINUTES SEED AREA
 
 help:		## this list
 	@echo 'make VERB [ARCH=x86_64|ppc64le|arm64] [KERNEL=directory or tarball of 6.12.y] [KERNEL_PORT=7.3]'
@@ -73,6 +73,9 @@ tree: deps	## base and patches/ become the git tree build/linux
 save:		## commits of build/linux go back to patches/ and overlay
 	@$(H)/save
 
+rebase:		## begin a port to a newer base, ONTO=VERSION, see harness/rebase
+	@$(H)/rebase
+
 series: tree	## mails for `git am` in build/series, one directory for each topic
 	@$(H)/export
 
@@ -93,4 +96,4 @@ clean:		## remove build/
 
 .PHONY: help run check check-all kunit selftest shell bench check-debug check-race check-64k \
 	compare models perf-record perf-test build deb deb-check lint coverage fuzz bisect tree \
-	save series deps qemu-pmu clean
+	save rebase series deps qemu-pmu clean
