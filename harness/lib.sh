@@ -235,8 +235,8 @@ topic_closure()
 	done
 }
 
-# topic_place: where topics are built alone, below $place: a worktree of build/linux with
-# objects of its own, so that build/linux may be at work meanwhile
+# topic_place: set $place and make a worktree of build/linux there, with its own objects,
+# so that a topic can be built alone while build/linux is in use
 topic_place()
 {
 	place=$build/bisect
