@@ -9,7 +9,9 @@
 
 #include <kunit/test.h>
 #include <linux/align.h>
+#include <linux/cpu.h>
 #include <linux/gfp.h>
+#include <linux/hrtimer.h>
 #include <linux/irq_work.h>
 #include <linux/mm.h>
 #include <linux/perf_event.h>
@@ -17,6 +19,7 @@
 #include <linux/prandom.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include <linux/smp.h>
 #include <linux/string.h>
 
 #include "../internal.h"
@@ -941,6 +944,63 @@ static void page_of_an_offset_is_the_one_it_names(struct kunit *test)
 	free_page((unsigned long)aux[1]);
 }
 
+static void count_overflow(struct perf_event *event, struct perf_sample_data *data,
+			   struct pt_regs *regs)
+{
+	unsigned int *overflows = event->overflow_handler_context;
+
+	(*overflows)++;
+}
+
+struct timer_run {
+	struct hrtimer		*timer;
+	enum hrtimer_restart	ret;
+};
+
+static void run_timer(void *info)
+{
+	struct timer_run *run = info;
+
+	run->ret = run->timer->function(run->timer);
+}
+
+/* The timer of a clock may expire where its task was before. */
+static void timer_on_another_cpu_writes_nothing(struct kunit *test)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_SOFTWARE,
+		.size		= sizeof(attr),
+		.config		= PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period	= 3600ULL * NSEC_PER_SEC,
+	};
+	unsigned int cpu, other, overflows = 0;
+	struct perf_event *event;
+	struct timer_run run;
+
+	if (num_online_cpus() < 2)
+		kunit_skip(test, "needs two CPUs");
+	cpus_read_lock();
+	cpu = cpumask_first(cpu_online_mask);
+	other = cpumask_next(cpu, cpu_online_mask);
+	event = perf_event_create_kernel_counter(&attr, cpu, NULL, count_overflow, &overflows);
+	if (IS_ERR(event)) {
+		cpus_read_unlock();
+		KUNIT_FAIL(test, "no clock event: %ld", PTR_ERR(event));
+		return;
+	}
+
+	run.timer = &event->hw.hrtimer;
+	hrtimer_cancel(run.timer);
+	KUNIT_EXPECT_EQ(test, event->state, PERF_EVENT_STATE_ACTIVE);
+	smp_call_function_single(other, run_timer, &run, true);
+	KUNIT_EXPECT_EQ(test, run.ret, HRTIMER_NORESTART);
+	KUNIT_EXPECT_EQ(test, overflows, 0);
+	smp_call_function_single(cpu, run_timer, &run, true);
+	KUNIT_EXPECT_EQ(test, run.ret, HRTIMER_RESTART);
+	perf_event_release_kernel(event);
+	cpus_read_unlock();
+}
+
 static struct kunit_case ring_buffer_cases[] = {
 	KUNIT_CASE_SLOW(record_of_every_size_fits_at_every_offset),
 	KUNIT_CASE_SLOW(record_stays_within_its_bounds_on_two_pages),
@@ -969,6 +1029,7 @@ static struct kunit_case ring_buffer_cases[] = {
 	KUNIT_CASE(nested_first_loss_wakes_with_the_outermost),
 	KUNIT_CASE(first_loss_wakes_while_paused),
 	KUNIT_CASE(page_of_an_offset_is_the_one_it_names),
+	KUNIT_CASE(timer_on_another_cpu_writes_nothing),
 	{}
 };
 

@@ -385,7 +385,7 @@ static pid_t start_mapping(int fd, size_t pages)
 
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		pin_to(0);
+		run_on(0);
 		_exit(ring_map(&ring, fd, DATA_PAGES) ||
 		      aux_map(&area, &ring, fd, pages, PROT_READ));
 	}
@@ -408,7 +408,7 @@ TEST_F_TIMEOUT(ring_aux_acct, process_that_is_killed_takes_no_more, 300)
 		SKIP(return, "needs a second CPU");
 	if (!pages)
 		SKIP(return, "needs 192 MB of free memory");
-	pin_to(1);
+	run_on(1);
 	while (stopped < 3 && went_on < 3) {
 		most = 0;
 		taken = 0;

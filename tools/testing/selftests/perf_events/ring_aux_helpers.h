@@ -145,15 +145,6 @@ static inline bool aux_holds(const struct aux_area *area, __u64 from, __u64 to)
 	return true;
 }
 
-static inline void pin_to(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	sched_setaffinity(0, sizeof(set), &set);
-}
-
 /*
  * Fork a child that writes @bytes on @cpu and stays there, so that its event is active.
  * No other task runs in between, which would end the transaction.
@@ -169,7 +160,7 @@ static inline pid_t aux_fork_on(int cpu, size_t bytes)
 		return -1;
 	pid = fork();
 	if (!pid) {
-		pin_to(cpu);
+		run_on(cpu);
 		sched_setscheduler(0, SCHED_FIFO, &param);
 		aux_tick_of("pmusim_aux", cpu, bytes);
 		c = write(ready[1], "r", 1);

@@ -56,7 +56,7 @@ TEST_F(ring_aux_share, area_is_of_the_pmu_that_set_it_up)
 	struct aux_record record;
 	int fd, other;
 
-	pin_to(0);
+	run_on(0);
 	fd = event_open_on(&self->attr, 0, 0);
 	ASSERT_LE(0, fd);
 	other = event_open_on(&attr, 0, 0);
@@ -110,7 +110,7 @@ static void leave(struct __test_metadata *_metadata, FIXTURE_DATA(ring_aux_share
 	ASSERT_EQ(0, aux_map(&self->area, &self->ring, unmap ? fd : other, AUX_PAGES, prot));
 	ASSERT_EQ(0, aux_map(&second, &self->ring, self->owner, AUX_PAGES, prot));
 	ASSERT_EQ(0, event_enable(fd));
-	pin_to(1);
+	run_on(1);
 	pid = aux_fork_on(0, 640);
 	ASSERT_LT(0, pid);
 

@@ -341,7 +341,7 @@ TEST_F(ring_snapshot, child_of_an_inherited_event_is_stopped)
 	ASSERT_EQ(0, ring_map(&ring, fd, DATA_PAGES));
 	ASSERT_EQ(0, aux_map(&self->area, &ring, fd, AUX_PAGES, PROT_READ));
 	ASSERT_EQ(0, event_enable(fd));
-	pin_to(1);
+	run_on(1);
 	pid = aux_fork_on(0, 640);
 	ASSERT_LT(0, pid);
 	EXPECT_EQ(0, snapshot(fd, &self->snap, 0));

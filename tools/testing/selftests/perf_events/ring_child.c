@@ -86,6 +86,26 @@ TEST_F(ring_child, each_child_that_exits_is_told)
 	EXPECT_EQ(NO_RECORD, next_read(&self->ring, &record, sizeof(record)));
 }
 
+/* The CPU of the event may be one that the task is not allowed to interrupt. */
+TEST_F(ring_child, child_that_never_ran_on_the_cpu_of_the_event_is_not_told)
+{
+	struct read_record record;
+	int i, status;
+	pid_t pid;
+
+	self->attr.disabled = 0;
+	run_on(OTHER_CPU);
+	add_event(_metadata, self);
+	for (i = 0; i < NR_CHILDREN; i++) {
+		pid = fork();
+		if (!pid)
+			_exit(0);
+		ASSERT_LT(0, pid);
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	}
+	EXPECT_EQ(NO_RECORD, next_read(&self->ring, &record, sizeof(record)));
+}
+
 /* The child faults where the event counts, and ends elsewhere. */
 TEST_F(ring_child, count_of_a_child_is_told)
 {
@@ -203,6 +223,7 @@ TEST_F(ring_child, record_is_signed_by_the_child)
 	self->attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_CPU;
 	self->attr.sample_period = 0;
 	self->attr.sample_id_all = 1;
+	self->attr.disabled = 0;
 	add_event(_metadata, self);
 	pid = child_elsewhere(0);
 	ASSERT_LT(0, pid);
@@ -225,6 +246,7 @@ TEST_F(ring_child, loss_before_the_record_names_no_other_task)
 		__u32				id_pid, id_tid;
 		char				rest[64];
 	} record;
+	__u64 period = 1ULL << 40;
 	pid_t pid;
 	int fd;
 
@@ -241,6 +263,8 @@ TEST_F(ring_child, loss_before_the_record_names_no_other_task)
 	run_on(OTHER_CPU);
 	while (ring_next(&self->ring, &record, sizeof(record)) != NO_RECORD)
 		;
+	/* The child takes no sample. */
+	ASSERT_EQ(0, ioctl(fd, PERF_EVENT_IOC_PERIOD, &period));
 	pid = child_elsewhere(0);
 	ASSERT_LT(0, pid);
 	wait_for_success(_metadata, pid);

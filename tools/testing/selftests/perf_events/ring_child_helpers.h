@@ -43,16 +43,6 @@ static __attribute__((constructor)) void end_now(void)
 		_exit(0);
 }
 
-static inline void run_on(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		abort();
-}
-
 static inline struct perf_event_attr child_attr(void)
 {
 	struct perf_event_attr attr = fault_attr();
@@ -62,13 +52,20 @@ static inline struct perf_event_attr child_attr(void)
 	return attr;
 }
 
-/* A child that has run on the other CPU only. */
+/* Let inherited events count, and leave their CPU. */
+static inline void run_elsewhere(void)
+{
+	run_on(EVENT_CPU);
+	run_on(OTHER_CPU);
+}
+
+/* Fork a child that ends on the other CPU. */
 static inline pid_t child_elsewhere(unsigned int nr_faults)
 {
 	pid_t pid = fork();
 
 	if (!pid) {
-		run_on(OTHER_CPU);
+		run_elsewhere();
 		make_faults(nr_faults);
 		_exit(0);
 	}
@@ -83,6 +80,7 @@ static inline void end_children(struct child_work *work, bool exec)
 	while (!__atomic_load_n(&work->stop, __ATOMIC_RELAXED)) {
 		pid = fork();
 		if (!pid) {
+			run_elsewhere();
 			if (exec) {
 				setenv(END_NOW, "1", 1);
 				execl("/proc/self/exe", "ring_child", NULL);

@@ -205,6 +205,16 @@ static inline void make_faults(unsigned int nr)
 	}
 }
 
+static inline void run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		abort();
+}
+
 /* Number of faults that the event counts: the program takes no others meanwhile. */
 static inline void record_faults(int fd, unsigned int nr)
 {

@@ -28,7 +28,7 @@ FIXTURE_SETUP(ring_splice_aux)
 	SKIP_WITHOUT_SPLICE();
 	if (pmu_type("pmusim_aux") < 0)
 		SKIP(return, "no PMU pmusim_aux, CONFIG_PERF_PMUSIM has it");
-	pin_to(0);
+	run_on(0);
 	self->attr = aux_attr("pmusim_aux");
 	self->fd = event_open_on(&self->attr, -1, 0);
 	ASSERT_LE(0, self->fd);

@@ -19,6 +19,7 @@
 #define NR_BYTES	MIB
 #define NR_MEMBERS	320
 #define NR_CHILDREN	8
+#define NR_ENDS		20
 
 FIXTURE(ring_splice_child)
 {
@@ -59,13 +60,13 @@ FIXTURE_TEARDOWN(ring_splice_child)
 	free(self->bytes);
 }
 
-static void add_event(struct __test_metadata *const _metadata,
-		      struct _test_data_ring_splice_child *self)
+static void add_event_of(struct __test_metadata *const _metadata,
+			 struct _test_data_ring_splice_child *self, pid_t pid)
 {
 	int leader = self->nr ? self->fds[0] : -1;
 	int fd;
 
-	fd = syscall(__NR_perf_event_open, &self->attr, 0, EVENT_CPU, leader, 0);
+	fd = syscall(__NR_perf_event_open, &self->attr, pid, EVENT_CPU, leader, 0);
 	ASSERT_LE(0, fd) {
 		TH_LOG("open: %s", strerror(errno));
 	}
@@ -76,6 +77,12 @@ static void add_event(struct __test_metadata *const _metadata,
 		buffer.watermark = 1;
 		ASSERT_EQ(0, buffer_alloc(fd, &buffer));
 	}
+}
+
+static void add_event(struct __test_metadata *const _metadata,
+		      struct _test_data_ring_splice_child *self)
+{
+	add_event_of(_metadata, self, 0);
 }
 
 /* Add up whole records of the data so far, and keep the rest. */
@@ -169,6 +176,59 @@ TEST_F_TIMEOUT(ring_splice_child, children_end_beside_a_writer, 900)
 	EXPECT_LT(0, work->ended);
 	TH_LOG("%lu children ended, %lu of them told, %lu records lost", work->ended,
 	       sum->reads, sum->lost);
+}
+
+/* A task that forks two children and ends; they end together, when @go is closed. */
+static pid_t parent_of_two(int go[2])
+{
+	pid_t pid = fork();
+	char c;
+	int i;
+
+	if (pid)
+		return pid;
+	close(go[1]);
+	/* The event is opened meanwhile. */
+	if (read(go[0], &c, 1) != 1)
+		_exit(1);
+	for (i = 0; i < 2; i++) {
+		if (fork())
+			continue;
+		run_elsewhere();
+		run_on(OTHER_CPU + i * (EVENT_CPU - OTHER_CPU));
+		if (read(go[0], &c, 1))
+			_exit(1);
+		setenv(END_NOW, "1", 1);
+		execl("/proc/self/exe", "ring_splice_child", NULL);
+	}
+	_exit(0);
+}
+
+/* Each child ends alone as far as it can tell; the buffer ends with the last record. */
+TEST_F_TIMEOUT(ring_splice_child, end_comes_after_the_records_of_all_children, 120)
+{
+	int round, go[2], status;
+	pid_t pid;
+
+	self->attr.remove_on_exec = 1;
+	self->attr.sample_period = 0;
+	for (round = 1; round <= NR_ENDS; round++) {
+		ASSERT_EQ(0, pipe(go));
+		pid = parent_of_two(go);
+		ASSERT_LT(0, pid);
+		add_event_of(_metadata, self, pid);
+		close(go[0]);
+		ASSERT_EQ(1, write(go[1], "x", 1));
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		ASSERT_EQ(0, status);
+		close(go[1]);
+		while (take(_metadata, self) || poll_now(self->fds[0]) != POLLHUP)
+			sched_yield();
+		EXPECT_EQ(2 * round, self->sum.reads);
+		EXPECT_EQ(0, self->len);
+		EXPECT_FALSE(self->sum.bad);
+		close(self->fds[--self->nr]);
+	}
 }
 
 /* Use records of many pages, which take long to write. */

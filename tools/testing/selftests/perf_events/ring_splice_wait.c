@@ -11,6 +11,7 @@
 #include "ring_splice_helpers.h"
 
 #define NR_PAGES	4
+#define NR_ENDS		100
 #define IN_AND_HUP	(POLLIN | POLLHUP)
 
 FIXTURE(ring_splice_wait)
@@ -618,6 +619,87 @@ TEST_F(ring_splice_wait, end_is_that_of_all_events)
 	EXPECT_EQ(0, waiter_end(&waiter));
 	EXPECT_EQ(POLLHUP, poll_now(owner));
 	close(owner);
+}
+
+/* Faults on CPU 0 until it is killed. */
+static pid_t writer_start(void)
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		run_on(0);
+		for (;;)
+			make_faults(1);
+	}
+	return pid;
+}
+
+struct end_reader {
+	pthread_t	thread;
+	struct stream	stream;
+	int		fd;
+	int		*pipes;
+	bool		writes_on;
+};
+
+/* Read until the end, and look for what comes after it. */
+static void *read_beyond_the_end(void *arg)
+{
+	struct end_reader *reader = arg;
+	ssize_t ret;
+	int i;
+
+	do {
+		reader->stream.len = 0;
+		ret = ring_splice(reader->fd, reader->pipes[1], MIB / 2);
+		if (ret > 0 && stream_read(&reader->stream, reader->pipes[0], ret))
+			abort();
+	} while (ret);
+	for (i = 0; i < 1000; i++)
+		reader->writes_on |= ring_splice(reader->fd, reader->pipes[1], 1) != 0;
+	return NULL;
+}
+
+/* An event that writes all the time leaves a buffer, which ends thereby. */
+TEST_F_TIMEOUT(ring_splice_wait, event_that_leaves_writes_nothing_after_the_end, 120)
+{
+	struct end_reader reader = { .stream = self->stream, .pipes = self->pipes };
+	int event, other, round;
+	struct child child;
+	pid_t writer;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "needs two CPUs");
+	ASSERT_EQ(0, child_start(&child, 1));
+	reader.fd = event_open_on(&self->attr, child.pid, 0);
+	ASSERT_LE(0, reader.fd);
+	ASSERT_EQ(0, ring_alloc(reader.fd, NR_PAGES));
+	ASSERT_EQ(0, child_end(&child));
+
+	writer = writer_start();
+	ASSERT_LT(0, writer);
+	other = event_open_on(&self->attr, writer, 0);
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, ring_alloc(other, NR_PAGES));
+	self->attr.disabled = 0;
+	event = event_open_on(&self->attr, writer, 0);
+	ASSERT_LE(0, event);
+	run_on(1);
+	for (round = 0; round < NR_ENDS && !reader.writes_on; round++) {
+		ASSERT_EQ(0, event_ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, reader.fd));
+		ASSERT_EQ(0, pthread_create(&reader.thread, NULL, read_beyond_the_end, &reader));
+		ASSERT_EQ(0, event_ioctl(event, PERF_EVENT_IOC_SET_OUTPUT, other));
+		pthread_join(reader.thread, NULL);
+	}
+	EXPECT_FALSE(reader.writes_on) {
+		TH_LOG("in round %d", round);
+	}
+	kill(writer, SIGKILL);
+	waitpid(writer, NULL, 0);
+	close(event);
+	close(other);
+	close(reader.fd);
 }
 
 /* The end comes when the last child is gone. */

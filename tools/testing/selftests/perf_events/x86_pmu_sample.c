@@ -342,6 +342,74 @@ TEST_F(x86_pmu_sample, throttled_group_counts_the_same_work)
 	close(leader);
 }
 
+static unsigned int count_samples(struct perf_event_mmap_page *page)
+{
+	const char *data = (const char *)page + sysconf(_SC_PAGESIZE);
+	__u64 at, head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+	unsigned int nr = 0;
+
+	for (at = 0; at < head; at += ((struct perf_event_header *)(data + at))->size)
+		nr += ((struct perf_event_header *)(data + at))->type == PERF_RECORD_SAMPLE;
+	return nr;
+}
+
+/* Both overflow at one instruction, and the handler of the first one stops both. */
+TEST_F(x86_pmu_sample, members_of_a_throttled_group_go_on_sampling)
+{
+	struct perf_event_attr attr = pmu_attr(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
+	struct perf_event_mmap_page *page;
+	int leader;
+
+	ASSERT_TRUE(write_file(time_limit, "25"));
+	ASSERT_TRUE(write_file(rate_limit, "1000"));
+	attr.sample_period = 1000;
+	attr.sample_type = PERF_SAMPLE_IP;
+	leader = pmu_open(&attr, -1);
+	ASSERT_LE(0, leader);
+	page = page_map(leader, RING_PAGES);
+	ASSERT_NE(MAP_FAILED, page);
+	attr.disabled = 0;
+	self->fd = pmu_open(&attr, leader);
+	ASSERT_LE(0, self->fd);
+	self->page = page_map(self->fd, RING_PAGES);
+	ASSERT_NE(MAP_FAILED, self->page);
+	ASSERT_EQ(0, pmu_enable(leader));
+	work_loop(20000000);
+	ASSERT_EQ(0, pmu_disable(leader));
+	EXPECT_LT(10, count_samples(page));
+	EXPECT_LT(count_samples(page) / 2, count_samples(self->page));
+	munmap(page, (1 + RING_PAGES) * sysconf(_SC_PAGESIZE));
+	close(leader);
+}
+
+/* A clock is not in the handler of the PMU, whose fixed counters stop with the others. */
+TEST_F(x86_pmu_sample, group_of_a_throttled_clock_counts_the_same_work)
+{
+	struct perf_event_attr attr = pmu_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
+	struct perf_event_attr raw = pmu_attr(PERF_TYPE_RAW, RAW_INSTRUCTIONS);
+	struct perf_event_attr fixed = instructions_attr();
+	int leader, member;
+
+	ASSERT_TRUE(write_file(time_limit, "25"));
+	ASSERT_TRUE(write_file(rate_limit, "1000"));
+	attr.sample_period = 10000;
+	leader = pmu_open(&attr, -1);
+	ASSERT_LE(0, leader);
+	raw.disabled = 0;
+	fixed.disabled = 0;
+	self->fd = pmu_open(&fixed, leader);
+	ASSERT_LE(0, self->fd);
+	member = pmu_open(&raw, leader);
+	ASSERT_LE(0, member);
+	ASSERT_EQ(0, pmu_enable(leader));
+	work_loop(20000000);
+	ASSERT_EQ(0, pmu_disable(leader));
+	EXPECT_GT(2 * 20000000, pmu_read(member));
+	EXPECT_EQ(pmu_read(member), pmu_read(self->fd));
+	close(member);
+	close(leader);
+}
+
 TEST_F(x86_pmu_sample, refresh_starts_again_where_it_stopped)
 {
 	__u64 count;
