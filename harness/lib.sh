@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0
 #
-# What every script of the harness shares. Source it first:
+# Functions and variables that every script of the harness shares. Source it first:
 #
 #	. "$(dirname "$(readlink -f "$0")")/lib.sh"
 
@@ -27,7 +27,7 @@ if [ -n "$port" ]; then
 		ln -sfn ../tools ../apt "$build/"
 	fi
 fi
-# The architectures of the daily tests. arm64 is there for those who ask: ARCH=arm64 or
+# The architectures of the daily tests. arm64 is tested on request: ARCH=arm64 or
 # ARCHES="x86_64 arm64".
 ARCHES=${ARCHES:-x86_64 ppc64le}
 
@@ -87,7 +87,7 @@ elapsed()
 }
 
 # lock NAME: wait until no other process holds this lock, and hold it until this
-# script ends. What it calls may take the same lock.
+# script ends. Scripts that it calls may take the same lock.
 lock()
 {
 	local held=HARNESS_LOCKED_${1//[^A-Za-z0-9]/_} fd
@@ -138,8 +138,8 @@ arch_env()
 	export ARCH KARCH CROSS CC IMAGE QEMU PMU_QEMU DEBARCH
 }
 
-# kgit ARGS: git in build/linux that no configuration of the user or the
-# system changes, so that the same series gives the same commits everywhere.
+# kgit ARGS: run git in build/linux without any configuration of the user or the
+# system, so that the same series gives the same commits everywhere.
 kgit()
 {
 	GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 git -C "$linux" \
@@ -148,13 +148,13 @@ kgit()
 		-c commit.gpgSign=false -c advice.detachedHead=false "$@"
 }
 
-# base_version: what the base was unpacked from, of a file only the name
+# base_version: print what the base was unpacked from; for a file, only its name
 base_version()
 {
 	sed -n '1{s,^\(/[^ ]*\) .*,\1,; p}' "$build/base.stamp"
 }
 
-# inside_overlay PATH: may the series add this file?
+# inside_overlay PATH: tell whether the series may add this file
 inside_overlay()
 {
 	case " $overlay_dirs " in
@@ -163,8 +163,8 @@ inside_overlay()
 	esac
 }
 
-# overlay_files: every new file of the kernel tree that the repository holds.
-# A clone has git's opinion on what belongs there, a tarball and a port have only files.
+# overlay_files: print every new file of the kernel tree that the repository holds.
+# In a clone, git tells what belongs there; a tarball and a port have only files.
 overlay_files()
 {
 	local dirs=() dir
@@ -185,26 +185,26 @@ overlay_files()
 	cd - >/dev/null
 }
 
-# names_in FILE: its lines without comments
+# names_in FILE: print its lines without comments
 names_in()
 {
 	[ -f "$1" ] || return 0
 	sed -e 's/[[:space:]]*#.*//' -e '/^[[:space:]]*$/d' "$1"
 }
 
-# series_topics: the names in patches/series, in order
+# series_topics: print the names in patches/series, in order
 series_topics()
 {
 	names_in "$origin/patches/series"
 }
 
-# topic_patches TOPIC: its patches as TOPIC/NAME, in order
+# topic_patches TOPIC: print its patches as TOPIC/NAME, in order
 topic_patches()
 {
 	names_in "$origin/patches/$1/series" | sed "s,^,$1/,"
 }
 
-# series_patches: those of all topics, one after the other
+# series_patches: print the patches of all topics, one topic after the other
 series_patches()
 {
 	local topic
@@ -214,14 +214,14 @@ series_patches()
 	done
 }
 
-# topic_needs TOPIC: the topics that its cover names
+# topic_needs TOPIC: print the topics that its cover names
 topic_needs()
 {
 	sed -n 's/^Needs: *//p' "$origin/patches/$1/cover.txt" | tr -s ' ' '\n' | sed '/^-*$/d'
 }
 
-# topic_closure TOPIC: all that it needs, and what those need, in the order of
-# patches/series
+# topic_closure TOPIC: print all topics that it needs, directly or not, in the order
+# of patches/series
 topic_closure()
 {
 	local all=" $1 " topic
@@ -249,7 +249,7 @@ topic_place()
 	kgit worktree add -q --detach "$place/linux" base
 }
 
-# apart SCRIPT ARGUMENT...: of the harness, in that place
+# apart SCRIPT ARGUMENT...: run a script of the harness on the tree of topic_place
 apart()
 {
 	local script=$1
@@ -258,7 +258,7 @@ apart()
 	HARNESS_BUILD=$place "$top/harness/$script" "$@"
 }
 
-# overlay_of TOPIC...: the new files of these topics
+# overlay_of TOPIC...: print the new files of these topics
 overlay_of()
 {
 	local topic name
@@ -270,7 +270,7 @@ overlay_of()
 	done
 }
 
-# series_inputs: one hash over all that `make tree` makes the series of
+# series_inputs: print one hash of all that `make tree` makes the series of
 series_inputs()
 {
 	local name

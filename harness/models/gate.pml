@@ -4,12 +4,12 @@
  * and whatever this interrupts.
  *
  * perf_gate_flip() and perf_gate_inside() are those of
- * kernel/events/gate/split.h. The rest stands for code in kernel/events/gate/fire.c
- * unless told:
+ * kernel/events/gate/split.h. The rest stands for code in kernel/events/gate/fire.c,
+ * settle.c and settle.h unless told:
  *
  *	step()		perf_gate_update_depth(): the loop around atomic_try_cmpxchg()
  *	fire()		__perf_gate_fire(), perf_gate_settle_active() and, with -DBY_CORE,
- *			perf_gate_fire_links() and perf_gate_settle_in_core()
+ *			perf_gate_fire_links() and perf_gate_can_settle()
  *	READABLE	perf_gate_readable() in gate.h
  *	listed		the member is on perf_gate_state::active, where firings find it
  *	settle()	perf_gate_settle(): perf_gate_defer_begin(), pmu::read(), move()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A context of perfmon: its overflow handler, what that leaves to an irq_work, and who
- * stops, restarts and detaches it meanwhile, while the target moves between CPUs.
+ * A context of perfmon: its overflow handler, what that leaves to an irq_work, and calls
+ * that stop, restart and detach it meanwhile, while the target moves between CPUs.
  *
  * What stands for what, all in kernel/events/perfmon:
  *
@@ -13,21 +13,21 @@
  *	work()		pfm_step_work() with perf_event_call_inatomic() of core.c
  *	cpu		a CPU that the target may be on: its irq_work, what pfm_call()
  *			sends there, and the scheduler, each with interrupts off
- *	controller	who has pfm_context::mutex: pfm_stop(), pfm_start(),
+ *	controller	the holder of pfm_context::mutex: pfm_stop(), pfm_start(),
  *			pfm_restart(), and pfm_stop_for_unload() with irq_work_sync()
  *	counter		the PMU: an overflow is each second event
  *
- * One step is one access to memory that others see. The NMI is one step: who could
- * see a part of it is on its CPU and waits. PMUs are stopped and started in one step,
+ * One step is one access to memory that others see. The NMI is one step: a process that
+ * could see a part of it is on its CPU and waits. PMUs are stopped and started in one step,
  * and not while an overflow is on its way, as an NMI cannot be held off.
  *
  * There is one set with one register. An overflow is one that notifies, or one that
  * resets the register and goes on.
  *
- * What must be true: a change of the register's base is never lost; at rest, nothing is
- * pending, whoever is not masked nor stopped counts and has not wrapped, and each
- * overflow that was to notify has led to a message, unless a stop came first; nobody
- * touches a context that was detached.
+ * These must hold: a change of the register's base is never lost; at rest, nothing is
+ * pending, a register that is neither masked nor stopped counts and has not wrapped, and
+ * each overflow that was to notify has led to a message, unless a stop came first; no
+ * process touches a context that was detached.
  *
  * Left out: switches of sets, timers, throttling, sampling buffers, hotplug.
  *
@@ -39,11 +39,11 @@
  *	Mutant STOP_FORGETS: so is one that comes while monitoring is stopped
  *	Mutant NO_REQUEUE: the irq_work does not follow the target
  *	Mutant NO_CHECK: nor looks whether it is on this CPU
- *	Mutant NO_SYNC: who detaches does not wait for the irq_work
+ *	Mutant NO_SYNC: detaching does not wait for the irq_work
  *	Mutant STARTED_UNSEEN: a step masks a context that was stopped
  *	Mutant NO_FREEZE: the counter goes on until the step
  *
- * What the comment at the top of ovfl.c says cannot be helped, and the model does not do:
+ * The comment at the top of ovfl.c tells what cannot be helped, and the model does not do:
  *
  *	Limit MOVE_UNFREEZES: a target that another CPU gets before the step counts on there
  */
@@ -183,7 +183,7 @@ inline step(where)
 	if
 	:: pend == 0
 	:: pend != 0 ->
-		/* Nobody touches the PMU of another CPU. */
+		/* No CPU touches the PMU of another one. */
 		assert(!freed && (place == where || place == NOWHERE));
 #ifndef STEP_IDLE
 		busy++;
@@ -441,7 +441,7 @@ end:
 
 init {
 	atomic { run cpu(0); run cpu(1) };
-	/* At rest: nobody can go on. */
+	/* At rest: no process can go on. */
 	timeout;
 	atomic {
 		assert(!locked && busy == 0 && queued == NOWHERE && works == 0 && call == 0);

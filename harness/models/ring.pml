@@ -32,9 +32,9 @@
  * Sizes: the buffer has SIZE units, a record one or two, a PERF_RECORD_LOST one.
  * Positions have 8 bits, and wrap as those of the kernel do.
  *
- * What must be true: a reader finds each unit whole and in its place; data_head never
- * goes back for him; at rest, each record was read or is counted as lost, and each
- * loss is told or counted; he does not sleep while more than the watermark is
+ * These must hold: a reader finds each unit whole and in its place; data_head never
+ * goes back for it; at rest, each record was read or is counted as lost, and each
+ * loss is told or counted; the reader does not sleep while more than the watermark is
  * unread, nor before the first loss of a series; rb->wakeup is not ahead of rb->head.
  *
  * Left out: buffers that are overwritten, written backward or paused, and the
@@ -55,11 +55,11 @@
  *	Mutant WAKE_FIRST: the wakeup before the head
  *	Mutant LOST_READ_SET -DLOSSES: a load and a store instead of local_xchg()
  *	Mutant LOST_PLAIN: a load and a store instead of local_inc()
- *	Mutant NO_LOSS_WAKEUP: nobody is woken for a loss
+ *	Mutant NO_LOSS_WAKEUP: a loss wakes no reader
  *	Mutant LOSS_WAKES_FIRST: a first loss wakes by itself, before the head is published
  *	Mutant WAKEUP_LATE: handle->wakeup is read after rb->nest was raised
- *	Mutant WAKEUP_UNSIGNED: "head - wakeup" underflows for who was interrupted
- *	Mutant WAKEUP_ADD: both the interrupted and who interrupts move rb->wakeup
+ *	Mutant WAKEUP_UNSIGNED: "head - wakeup" underflows for an interrupted writer
+ *	Mutant WAKEUP_ADD: both the interrupted and the interrupting writer move rb->wakeup
  *	Mutant POLL_ORDER: rb->poll may be seen before data_head
  *	Mutant FOREIGN_WRITES -DFOREIGN: the other CPU writes by itself
  */
@@ -471,7 +471,7 @@ active proctype reader()
 
 	do
 	:: true ->
-		/* poll_wait(): from here on he is woken. */
+		/* poll_wait(): from here on the reader is woken. */
 		woken = false;
 check:
 		if
@@ -502,7 +502,7 @@ look:
 		od;
 		data_tail = to;
 		d_step { to = 0; at = 0; unit = 0 };
-		/* He may look again before he waits. */
+		/* The reader may look again before it waits. */
 		if
 		:: true
 		:: goto look
@@ -510,13 +510,13 @@ look:
 	od
 }
 
-/* At rest: nobody can go on. */
+/* At rest: no process can go on. */
 active proctype rest()
 {
 	byte at;
 	short unit;
 
-	/* One more record, by the task, with nobody beside it. */
+	/* One more record, by the task, with no other writer beside it. */
 	timeout;
 	one_more = true;
 	timeout;
@@ -526,7 +526,7 @@ active proctype rest()
 		/* The reader has slept through no watermark and no first loss. */
 		assert(DIFF(data_head, data_tail) <= WATERMARK);
 		assert(!poll);
-		/* When the last record was lost, he has read all to make room. */
+		/* When the last record was lost, the reader has read all to make room. */
 		assert(!last_lost || data_tail == data_head);
 		assert(DIFF(head, wakeup) < 128);
 		at = data_tail;

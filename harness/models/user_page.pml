@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The user page: who writes it, and what a program may believe of it.
+ * The user page: which code writes it, and what a program may believe of it.
  *
  * What stands for what, in kernel/events/user_page.c unless told:
  *
@@ -21,13 +21,13 @@
  *	remote		the same on another CPU, without index and counter
  *
  * One step is one access to memory that others see. The kernel interrupts the
- * program, and the NMI both; who is interrupted waits.
+ * program, and the NMI both; whichever is interrupted waits.
  *
  * Memory: the program on the CPU of the event sees its stores in order. For the
  * remote one, -DREMOTE, they wait in a buffer: a FIFO, as on x86; or with
  * REMOTE_WEAK any of them may be first. The lock of the context empties it.
  *
- * What must be true: between two equal values of the lock a program finds a count
+ * These must hold: between two equal values of the lock a program finds a count
  * that the event had meanwhile, and times of one instant.
  *
  * Left out: the clock of cap_user_time, widths, capabilities, the gate that hides
@@ -68,7 +68,7 @@
 #define NMIS		1
 #endif
 
-/* On the CPU of the event nobody finds an update half done. */
+/* On the CPU of the event no program finds an update half done. */
 #if defined(REMOTE) && !defined(REMOTE_ODD)
 #define ODD(lock)	((lock) & 1)
 #else
@@ -322,8 +322,8 @@ end:
 }
 
 /*
- * Whoever could see a step of the NMI is on its CPU and waits, but for the reader
- * elsewhere. So it is one step.
+ * Every process that could see a step of the NMI is on its CPU and waits, but for the
+ * reader elsewhere. So the NMI is one step.
  */
 #ifdef REMOTE
 #define ATOMIC

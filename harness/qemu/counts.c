@@ -181,7 +181,7 @@ static void print_page(void)
 	close(fd);
 }
 
-/* Where a sample hits is within a block of instructions, their number is exact. */
+/* A sample may hit anywhere in a block of instructions, but the number is exact. */
 static void print_samples(__u64 period)
 {
 	struct perf_event_attr attr = instructions_attr();

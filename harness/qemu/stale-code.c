@@ -63,7 +63,7 @@ static unsigned long long count(int fd)
 	return value;
 }
 
-/* A second event finds it switched on, and the software event needs no patching. */
+/* The second event finds the tracepoint on; the software event needs no patching. */
 static bool is_stale(unsigned long id)
 {
 	int other = open_event(PERF_TYPE_TRACEPOINT, id);

@@ -33,7 +33,7 @@ struct pfm_pmu_map {
 	u64		pmcs;
 	/** @pmds: data registers that exist */
 	u64		pmds;
-	/** @shared: control registers that are not for the data register of their number */
+	/** @shared: control registers that select the events of several data registers */
 	u64		shared;
 	/** @width: width of a counter in bits */
 	unsigned int	width;
@@ -42,23 +42,24 @@ struct pfm_pmu_map {
 	/** @pmc_rsvd: bits of a control register that always have their default value */
 	u64		(*pmc_rsvd)(unsigned int pmc);
 	/**
-	 * @check: check that to_attr() knows the value of a control register; a
-	 * bit that is not supported is accepted if the hardware has it; NULL
-	 * accepts all values
+	 * @check: check the value and the flags of a control register; bits that
+	 * to_attr() ignores are valid if the hardware has them; NULL accepts all
+	 * values
 	 */
 	int		(*check)(unsigned int pmc, u64 value, u32 flags);
 	/**
-	 * @to_attr: describe the event that data register @pmd counts; @pmcs
-	 * has PFM_MAX_PMCS elements; 0, -ENOENT if no written register selects
-	 * an event, or an error
+	 * @to_attr: describe the event that data register @pmd counts; @pmcs has
+	 * PFM_MAX_PMCS elements; returns 0, -ENOENT if no written register
+	 * selects an event, or another error
 	 */
 	int		(*to_attr)(unsigned int pmd, const struct pfm_pmc_val *pmcs,
 				   struct perf_event_attr *attr);
 	/**
-	 * @pmd_of: data register of the counter that an active event of the
-	 * CPU's PMU occupies; NULL if the map is not that of the CPU's PMU
+	 * @pmd_of: data register of the counter that an active event occupies,
+	 * negative if it occupies none of the CPU's PMU; NULL if the map is not
+	 * that of the CPU's PMU
 	 */
-	unsigned int	(*pmd_of)(const struct perf_event *event);
+	int		(*pmd_of)(const struct perf_event *event);
 };
 
 const struct pfm_pmu_map *pfm_arch_map(void);

@@ -9,12 +9,12 @@
  *	   |					  v
  *	   +---- AUX_LOST is in the buffer ---- started
  *
- * The first stop after a record takes the time and the event, further ones are
- * counted. A start that finds no room for the record in the data buffer leaves it to
- * the next one, so that the interval is never shorter than the truth. Where events
- * share a buffer, the event that starts need not be the event that stopped: the
- * record tells for how long the area stood still, and names the event that stopped,
- * because that event has to be enabled.
+ * The first stop after a record notes the time and the event; later ones are only
+ * counted. A start that finds no room for the record in the data buffer leaves it to the
+ * next start, so that the interval is never shorter than the truth. Where events share a
+ * buffer, the event that starts need not be the event that stopped: the record tells for
+ * how long the area stood still, and names the event that stopped, because that event has
+ * to be enabled.
  *
  * Locking: perf_buffer::aux_nest. Both functions run between the points where an
  * AUX transaction begins and ends, of which a buffer has one at a time. Either can

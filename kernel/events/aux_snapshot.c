@@ -66,7 +66,10 @@ static void note_position(struct aux_snapshot *snap, struct perf_event *event)
 		snap->wrapped = PERF_AUX_WRAPPED_UNKNOWN;
 }
 
-/* On the event's CPU with interrupts off, or anywhere while its task is not running. */
+/*
+ * Stop an event, read the head, and start or disable the event. This runs on the CPU of
+ * the event with interrupts off, or anywhere while the task of the event does not run.
+ */
 static void aux_snapshot_event(struct perf_event *event,
 			       struct perf_cpu_context *cpuctx,
 			       struct perf_event_context *ctx, void *info)
@@ -128,13 +131,13 @@ static int aux_snapshot_family(struct perf_event *event, struct aux_snapshot *sn
 /**
  * perf_aux_snapshot - Tell what an AUX area holds
  * @event:	event with an AUX area
- * @arg:	of the ioctl, read and written
+ * @arg:	argument of the ioctl, read and written
  *
  * Context: Process, perf_event_context::mutex of @event is held.
  * Return: 0, -EOPNOTSUPP if the PMU has no AUX area or cannot end its output while the
- * event runs, -EINVAL for unknown flags, a
- * size that is too small, or if no AUX area of its PMU is mapped, -E2BIG for bytes
- * behind the known ones that are not zero, or -EFAULT.
+ * event runs, -EINVAL for unknown flags, a size that is too small, or if no AUX area of
+ * its PMU is mapped, -E2BIG for bytes behind the known ones that are not zero, or
+ * -EFAULT.
  */
 long perf_aux_snapshot(struct perf_event *event,
 		       struct perf_event_aux_snapshot __user *arg)

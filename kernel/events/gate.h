@@ -20,12 +20,14 @@ extern struct static_key_false_deferred perf_gate_key;
 /* fire.c */
 void __perf_gate_fire(struct perf_event *event, unsigned long pass);
 void __perf_gate_fire_throttled(struct perf_event *event);
-int __perf_gate_pmu_add(struct perf_event *event);
-void __perf_gate_pmu_del(struct perf_event *event);
 void __perf_gate_pmu_enable(struct pmu *pmu);
 void __perf_gate_pmu_read(struct perf_event *event);
 void __perf_gate_call_deferring(void (*func)(void *), void *data);
 bool __perf_gate_closed(struct perf_event *event);
+
+/* settle.c */
+int __perf_gate_pmu_add(struct perf_event *event);
+void __perf_gate_pmu_del(struct perf_event *event);
 void __perf_gate_catch_up(struct perf_event *event);
 
 /* steer.c */
@@ -44,7 +46,7 @@ int perf_gate_add_values(struct perf_event *event, u64 read_format, u64 running,
 int perf_gate_read_values(struct perf_event *event, u64 read_format, u64 running,
 			  u64 *values);
 
-/* state.c */
+/* life.c */
 int __perf_gate_init(struct perf_event *event);
 void __perf_gate_release(struct perf_event *event);
 void __perf_gate_detach(struct perf_event *event);
@@ -53,7 +55,7 @@ int __perf_gate_inherit(struct perf_event *child, struct perf_event *source);
 /* windows.c */
 void perf_gate_drop_window(struct perf_event *event);
 
-/* link.c */
+/* ioctl.c */
 long perf_gate_ioctl(struct perf_event *event, unsigned int cmd, unsigned long arg);
 
 /*
@@ -65,20 +67,20 @@ static __always_inline bool perf_gates_exist(void)
 	return static_branch_unlikely(&perf_gate_key.key);
 }
 
-/* The event has an account; while no gate exists, the answer costs a NOP. */
+/* Tell whether the event has an account. While no gate exists, the answer costs a NOP. */
 static __always_inline bool perf_gate_has_account(struct perf_event *event)
 {
 	return perf_gates_exist() && READ_ONCE(event->gate_account);
 }
 
-/* Fire: the event occurred, or reached the given part of its overflow. */
+/* Move the gates of an event that occurred, or whose overflow is at stage @pass. */
 static __always_inline void perf_gate_fire(struct perf_event *event, unsigned long pass)
 {
 	if (perf_gates_exist() && !hlist_empty(&(event->parent ?: event)->gate_links))
 		__perf_gate_fire(event, pass);
 }
 
-/* Fire an event that overflowed while throttled, so that its BPF program did not run. */
+/* Fire for an event that overflowed while throttled, unless it has a BPF program. */
 static __always_inline void perf_gate_fire_throttled(struct perf_event *event)
 {
 	if (perf_gates_exist())
@@ -122,26 +124,26 @@ static __always_inline void perf_gate_catch_up(struct perf_event *event)
 		__perf_gate_catch_up(event);
 }
 
-/* The event is throttled: its PMU has stopped it. */
+/* Drop the window of an event that is being throttled, because its PMU stops it. */
 static __always_inline void perf_gate_throttle(struct perf_event *event)
 {
 	if (perf_gate_has_account(event))
 		perf_gate_drop_window(event);
 }
 
-/* Time in ns that the event has counted since the last tick; 0 if that is too short. */
+/* Compute the time in ns from which a tick adapts the period; 0 if it is too short. */
 static __always_inline u64 perf_gate_tick_span(struct perf_event *event)
 {
 	return perf_gate_has_account(event) ? __perf_gate_tick_span(event) : TICK_NSEC;
 }
 
-/* Pause or resume an AUX area event. False if the event has no account for that. */
+/* Pause or resume an AUX area event by its account. Return false if it has none. */
 static __always_inline bool perf_gate_aux_pause(struct perf_event *event, bool pause)
 {
 	return perf_gate_has_account(event) && __perf_gate_aux_pause(event, pause);
 }
 
-/* Enable a PMU. Firings defer meanwhile: the PMU counts as enabled before it can be read. */
+/* Enable a PMU with firings deferred: it is marked as enabled before it can be read. */
 static __always_inline void perf_gate_pmu_enable(struct pmu *pmu)
 {
 	if (perf_gates_exist())
@@ -159,7 +161,7 @@ static __always_inline void perf_gate_pmu_read(struct perf_event *event)
 		event->pmu->read(event);
 }
 
-/* Call a function that changes counts or times of events of this CPU. */
+/* Call a function with firings deferred, because it changes counts or times of events. */
 static __always_inline void perf_gate_call_deferring(void (*func)(void *), void *data)
 {
 	if (perf_gates_exist())
@@ -168,7 +170,7 @@ static __always_inline void perf_gate_call_deferring(void (*func)(void *), void 
 		func(data);
 }
 
-/* The count of the event inside of its windows. */
+/* Read the count of the event inside of its windows. */
 static __always_inline u64 perf_gate_count(struct perf_event *event)
 {
 	u64 count = local64_read(&event->count);
@@ -209,7 +211,10 @@ static inline void perf_gate_init_context(struct perf_event_context *ctx, u64 cl
 	ctx->gate_thread = clone_flags & CLONE_THREAD;
 }
 
-/* A context with states of gates stays with its task. perf_event_context::lock is held. */
+/*
+ * Tell whether a context has states of gates, so that it must stay with its task. The
+ * caller holds perf_event_context::lock.
+ */
 static inline bool perf_gate_keeps_context(struct perf_event_context *ctx)
 {
 	return !RB_EMPTY_ROOT(&ctx->gate_states.tree[0]);
@@ -229,7 +234,10 @@ static inline void perf_gate_detach(struct perf_event *event)
 		__perf_gate_detach(event);
 }
 
-/* Free the account after a grace period; that of an opened event begins its member. */
+/*
+ * Free the account of an event after a grace period. The account of an opened event is
+ * the first member of struct perf_gate_member, so this frees that as well.
+ */
 static inline void perf_gate_free_rcu(struct perf_event *event)
 {
 	kfree(event->gate_account);
@@ -318,7 +326,7 @@ static inline int perf_gate_read_values(struct perf_event *event, u64 read_forma
 
 #endif /* CONFIG_PERF_EVENTS_GATE */
 
-/* Other ioctls with a number in this range encode an argument size, so they differ. */
+/* No other ioctl is in this range: those with such a number encode an argument size. */
 static inline bool perf_gate_is_ioctl(unsigned int cmd)
 {
 	return cmd - PERF_EVENT_IOC_SET_STARTER <=
@@ -328,7 +336,7 @@ static inline bool perf_gate_is_ioctl(unsigned int cmd)
 
 #define PERF_FORMAT_GATE	(PERF_FORMAT_GATE_TIME | PERF_FORMAT_GATE_COUNT | \
 				 PERF_FORMAT_GATE_TOTAL)
-/* The most values that these bits ask for. */
+/* Maximum number of values that these bits ask for */
 #define PERF_GATE_NR_VALUES	3
 
 /* Reject attributes that need gates in a kernel without them. */

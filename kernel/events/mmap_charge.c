@@ -93,7 +93,7 @@ static bool exceeds_limit(unsigned long pages)
 	       perf_is_paranoid() && !capable(CAP_IPC_LOCK);
 }
 
-/* Charge as many of @nr_pages as the user's allowance has left, and return them. */
+/* Charge as many of @nr_pages as the user's allowance has left. Return their number. */
 static unsigned long charge_allowance(struct user_struct *user, unsigned long nr_pages)
 {
 	unsigned long limit = sysctl_perf_event_mlock >> (PAGE_SHIFT - 10);
@@ -111,7 +111,7 @@ static unsigned long charge_allowance(struct user_struct *user, unsigned long nr
 	return fit;
 }
 
-/* Charge the allowance and @mm. Return the pages that have to fit into the limit. */
+/* Charge the allowance and @mm. Return how many pages must fit into the limit. */
 static unsigned long charge_pages(struct perf_mmap_charge *charge, struct mm_struct *mm,
 				  unsigned long nr_pages)
 {
@@ -161,7 +161,7 @@ struct perf_mmap_charge *perf_mmap_charge_new(struct mm_struct *mm,
 	new->user = get_current_user();
 	new->exempt = is_exempt();
 
-	/* Add first and check then, so that two concurrent charges cannot both fit. */
+	/* Charge before the check, or two concurrent charges could both fit. */
 	pinned = charge_pages(new, mm, nr_pages);
 	if (new->excess_pages && exceeds_limit(pinned)) {
 		perf_mmap_charge_free(new);
@@ -190,7 +190,7 @@ struct perf_mmap_charge *perf_mmap_charge_file(unsigned long nr_pages)
 
 /**
  * perf_mmap_charge_get - Count a mapping of a buffer that is charged
- * @charge:	of the buffer or of its AUX area
+ * @charge:	charge of the buffer or of its AUX area
  * @mm:		mm of the mapping
  *
  * Context: Any but interrupts. @mm's mmap_lock is held for writing, or nothing else uses
@@ -206,7 +206,7 @@ void perf_mmap_charge_get(struct perf_mmap_charge *charge, struct mm_struct *mm)
 
 /**
  * perf_mmap_charge_put - Drop a mapping whose buffer stays
- * @charge:	of the buffer or of its AUX area
+ * @charge:	charge of the buffer or of its AUX area
  * @mm:		mm of the mapping that is gone
  *
  * If it was the last one of the mm that pays, the user pays from now on. Where the buffer
@@ -232,7 +232,7 @@ void perf_mmap_charge_put(struct perf_mmap_charge *charge, struct mm_struct *mm)
 
 /**
  * perf_mmap_charge_free - End a charge
- * @charge:	of a buffer, or of an AUX area, that has no mapping any more or got none
+ * @charge:	charge of a buffer or AUX area that has no mapping any more or got none
  *
  * Context: Any but interrupts.
  */

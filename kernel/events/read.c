@@ -30,7 +30,10 @@ static int __perf_event_read_cpu(struct perf_event *event, int event_cpu)
 	if ((unsigned int)event_cpu >= nr_cpu_ids)
 		return event_cpu;
 
-	/* A firing reads the event on its CPU, and takes no lock that a read elsewhere has. */
+	/*
+	 * Read on the CPU of the event: a firing there takes no lock that could exclude a
+	 * read elsewhere.
+	 */
 	if (perf_gates_exist())
 		return event_cpu;
 
@@ -71,7 +74,7 @@ static void perf_event_read_this_cpu(void *info)
 		return;
 
 	guard(raw_spinlock)(&ctx->lock);
-	/* No gate may move in between, see __perf_event_read(). */
+	/* __perf_event_read() defers firings, so no gate moves before the reads below. */
 	__perf_event_update_times(event, data->group);
 
 	if (event->state != PERF_EVENT_STATE_ACTIVE)
@@ -453,7 +456,7 @@ static int perf_read_family(struct perf_event *leader, u64 read_format, u64 *val
 	return 0;
 }
 
-/* The most ticks that a reader waits for exiting tasks */
+/* Maximum number of ticks that a reader waits for exiting tasks */
 #define PERF_READ_EXITS		100
 
 static int perf_read_group(struct perf_event *event,
@@ -480,7 +483,10 @@ static int perf_read_group(struct perf_event *event,
 			ret = -ECHILD;
 			break;
 		}
-		/* The exiting task needs the child_mutex, and perhaps this CPU. */
+		/*
+		 * Sleep, because the exiting task needs the child_mutex, and perhaps this
+		 * CPU.
+		 */
 		schedule_timeout_uninterruptible(1);
 		memset(values, 0, event->read_size);
 	}
@@ -495,7 +501,10 @@ static int perf_read_group(struct perf_event *event,
 	return ret;
 }
 
-/* @head has the first @n values. The fields after them include inherited events. */
+/*
+ * Copy the first @n values, which are in @head, and the fields after them to the user.
+ * Those fields include inherited events.
+ */
 static noinline int perf_read_one_tail(struct perf_event *event, u64 read_format,
 				       u64 running, const u64 *head, int n,
 				       char __user *buf)
@@ -643,7 +652,10 @@ __poll_t perf_poll(struct file *file, poll_table *wait)
 	return events;
 }
 
-/* @sub is @event, which is sampled, or another member of its group. */
+/*
+ * Write the fields after the value and ID of @sub, which is the sampled @event itself or
+ * another member of its group.
+ */
 static noinline void perf_output_read_tail(struct perf_output_handle *handle,
 					   struct perf_event *event,
 					   struct perf_event *sub, u64 running,
@@ -754,7 +766,7 @@ static void perf_output_read_group(struct perf_output_handle *handle,
 
 /**
  * perf_output_read() - Write to a record the values that read(2) would return
- * @handle:	The record, begun
+ * @handle:	The record, which has been begun
  * @event:	The event
  *
  * Context: Any, NMI included. The event is on this CPU.

@@ -85,9 +85,9 @@ static struct page *take_spare(struct perf_splice *splice)
 }
 
 /*
- * A socket, or a second pipe by tee(2), may still refer to the page. If there is no
- * such reference, none can appear, because the page is mapped nowhere. Then all reads
- * of it are over, and the branch orders later stores after them.
+ * Release a page of a pipe. A socket, or a second pipe by tee(2), may still refer to the
+ * page. If there is no such reference, none can appear, because the page is mapped
+ * nowhere. Then all reads of it are over, and the branch orders later stores after them.
  */
 static void splice_buf_release(struct pipe_inode_info *pipe, struct pipe_buffer *buf)
 {
@@ -177,7 +177,7 @@ static ssize_t move_to_pipe(struct perf_buffer *rb, struct pipe_inode_info *pipe
 	 */
 	smp_store_release(&splice->tail, tail + len);
 
-	/* Like splice_to_pipe(), because add_to_pipe() would check the pipe again. */
+	/* Fill a slot like splice_to_pipe(): add_to_pipe() would check the pipe again. */
 	pipe->bufs[pipe->head++ & (pipe->ring_size - 1)] = (struct pipe_buffer) {
 		.page		= page,
 		.len		= len,
@@ -193,7 +193,7 @@ static ssize_t move_to_pipe(struct perf_buffer *rb, struct pipe_inode_info *pipe
  * @pipe:	destination, which has a reader
  * @len:	largest number of bytes to move
  *
- * Takes the records that are there at the beginning. If they are less than @len,
+ * Takes the records that are there at the beginning. If those are less than @len bytes,
  * the pipe has room and no allocation fails, it stops at the end of a record.
  *
  * Context: Process, may sleep. pipe_inode_info::mutex of @pipe is held.
@@ -235,7 +235,7 @@ static bool has_unread(struct perf_buffer *rb)
 	return READ_ONCE(rb->published) != READ_ONCE(rb->splice->tail);
 }
 
-/* Neither the event nor a child of it will ever write again. */
+/* Tell whether neither the event nor a child of it will ever write again. */
 static bool event_is_dead(struct perf_event *event)
 {
 	return READ_ONCE(event->state) <= PERF_EVENT_STATE_EXIT &&
@@ -319,7 +319,7 @@ bool __perf_splice_detach(struct perf_buffer *rb, struct perf_event *event)
 }
 
 /**
- * __perf_splice_event_ended - Note that an event may write no more
+ * __perf_splice_event_ended - Stop counting an event as live if it will write no more
  * @event:	event that is not inherited, whose task or last child has ended
  *
  * Context: Process. Takes perf_buffer::event_lock.
@@ -340,7 +340,10 @@ void __perf_splice_event_ended(struct perf_event *event)
 		__perf_splice_detach(rb, event);
 }
 
-/* Without a warning, refuse writers on other CPUs than that of @owner, NULL for all. */
+/*
+ * Refuse writers on other CPUs than that of @owner, or all writers if that is NULL. The
+ * refusals cause no warning.
+ */
 static void change_writer_cpu(struct perf_buffer *rb, struct perf_event *owner)
 {
 	struct perf_splice *splice = rb->splice;
@@ -408,8 +411,8 @@ static bool buffer_is_dead(struct perf_buffer *rb)
 }
 
 /*
- * AUX data up to the last wakeup of its reader is unread, or there is so much of it
- * that the trace stands still. The PERF_RECORD_AUX may be lost.
+ * Tell whether a reader of the AUX area is ready: data up to its last wakeup is unread,
+ * or there is so much data that the trace stands still. The PERF_RECORD_AUX may be lost.
  */
 static bool aux_ready(struct perf_buffer *rb)
 {
@@ -423,10 +426,10 @@ static bool aux_ready(struct perf_buffer *rb)
 }
 
 /*
- * A reader is ready when something is unread of what was there at the last wakeup, or
- * when no more will come because output is paused or all events are dead. poll() and
- * splice() agree about records, so that a poll() does not consume another reader's
- * wakeup.
+ * A reader is ready when records up to the last wakeup are unread, when any record is
+ * unread and output is paused, so that no wakeup will follow, or when no event is live.
+ * poll() and splice() agree about records, so that a poll() does not consume another
+ * reader's wakeup.
  */
 static bool splice_ready(struct perf_buffer *rb)
 {
@@ -441,9 +444,9 @@ static bool splice_ready(struct perf_buffer *rb)
 }
 
 /*
- * perf_output_begin() writes a PERF_RECORD_LOST in front of the next record; here that
- * record is empty and only its ID is used. The buffer is drained, so there is room, and
- * it has no other writer, so this CPU may act as the CPU of the writers.
+ * perf_output_begin() writes a PERF_RECORD_LOST in front of the next record, which is
+ * empty here and only gives its ID. The buffer is drained, so there is room, and it has
+ * no other writer, so this CPU may act as the CPU of the writers.
  */
 static void write_last_lost(struct perf_buffer *rb)
 {
@@ -469,7 +472,7 @@ static void write_last_lost(struct perf_buffer *rb)
  * perf_splice_at_end - Tell whether all is read, and no more will come
  * @rb:		buffer that is read by splice(2), found to be drained
  *
- * If only losses remain that no record has reported, writes that record.
+ * If only losses remain that no record has reported, write their PERF_RECORD_LOST.
  *
  * Context: Process. The file of the event that owns @rb is open.
  * Return: true at the end, false if there may be something to read.
@@ -504,7 +507,10 @@ static int wait_for_records(struct perf_event *event, struct perf_buffer *rb,
 	return ret;
 }
 
-/* The last writers take a grace period at most, and have nothing to do with the pipe. */
+/*
+ * Wait for the last writers, which are done after a grace period. Unlock the pipe, which
+ * they do not need, so that its other users can go on meanwhile.
+ */
 static int wait_for_end(struct perf_event *event, struct perf_buffer *rb,
 			struct pipe_inode_info *pipe)
 {
@@ -517,7 +523,8 @@ static int wait_for_end(struct perf_event *event, struct perf_buffer *rb,
 }
 
 /*
- * Check again what splice(2) checked before it called, because the pipe was unlocked.
+ * Check again what splice(2) checked before perf_splice_read(), because the pipe was
+ * unlocked.
  */
 static int wait_for_room(struct pipe_inode_info *pipe, bool wait)
 {
@@ -581,7 +588,7 @@ static ssize_t splice_records(struct perf_event *event, struct perf_buffer *rb,
 
 /**
  * perf_splice_read - Move records from an event's buffer to a pipe
- * @file:	of the event
+ * @file:	file of the event
  * @ppos:	not used, records have no position
  * @pipe:	destination
  * @len:	largest number of bytes to move
@@ -626,8 +633,8 @@ ssize_t perf_splice_read(struct file *file, loff_t *ppos, struct pipe_inode_info
  * @rb:		the buffer
  *
  * Context: Process.
- * Return: EPOLLIN while splice(2) would not wait, except at the end, or while AUX
- * data is unread, and EPOLLHUP when all events are dead.
+ * Return: EPOLLIN while AUX data is unread, or while splice(2) would not wait, except at
+ * the end; EPOLLHUP when all events are dead.
  */
 __poll_t perf_splice_poll(struct perf_buffer *rb)
 {
@@ -643,9 +650,7 @@ __poll_t perf_splice_poll(struct perf_buffer *rb)
 	return in || aux_ready(rb) ? events | EPOLLIN | EPOLLRDNORM : events;
 }
 
-/*
- * A splice(2) waits on the owner, a poll(2) on any event of the buffer, so wake both.
- */
+/* A splice(2) waits on the owner, a poll(2) on any event of the buffer, so wake all. */
 void __perf_splice_wake(struct perf_buffer *rb)
 {
 	struct perf_event *event;
@@ -656,7 +661,10 @@ void __perf_splice_wake(struct perf_buffer *rb)
 		wake_up_all(&event->waitq);
 }
 
-/* Pages that PERF_EVENT_IOC_ALLOC_BUFFER charges besides the data and the user page. */
+/*
+ * Get the number of spare pages, which PERF_EVENT_IOC_ALLOC_BUFFER charges besides the
+ * data and the user page.
+ */
 static unsigned int max_spares(unsigned long nr_pages)
 {
 	return min(nr_pages / 4, PERF_SPLICE_SPARES);
@@ -707,7 +715,7 @@ void perf_splice_free_spares(struct perf_splice *splice)
 		__free_page(page);
 }
 
-/* The buffer is about to be freed. Its pages in pipes outlive it. */
+/* Drop the reference of a buffer that is being freed; pages in pipes hold others. */
 void __perf_splice_free(struct perf_buffer *rb)
 {
 	put_splice(rb->splice);
@@ -751,7 +759,9 @@ static int attach_buffer(struct perf_event *event, struct perf_buffer *rb)
 	atomic_inc(&event->mmap_count);
 	perf_event_init_userpage(event, rb);
 	ring_buffer_attach(event, rb);
-	/* Pairs with the barrier in perf_splice_event_moved(): the PMU may have moved. */
+	/*
+	 * Pairs with the barrier in perf_splice_event_moved(): the CPU may have changed.
+	 */
 	smp_mb();
 	scoped_guard(spinlock_irqsave, &rb->event_lock)
 		WRITE_ONCE(rb->splice->cpu, READ_ONCE(event->cpu));
@@ -759,7 +769,10 @@ static int attach_buffer(struct perf_event *event, struct perf_buffer *rb)
 	return 0;
 }
 
-/* The allocation takes long, so it holds no lock that others may wait for. */
+/*
+ * Allocate and attach a buffer. The allocation takes long, so hold no lock meanwhile that
+ * others may wait for.
+ */
 static int attach_new_buffer(struct perf_event *event, unsigned long nr_pages,
 			     long watermark)
 {
@@ -807,7 +820,7 @@ static int copy_buffer_arg(struct perf_event_buffer *to, struct perf_event_buffe
 /**
  * perf_splice_alloc - Give an event a buffer that is read by splice(2)
  * @event:	the event
- * @arg:	of PERF_EVENT_IOC_ALLOC_BUFFER
+ * @arg:	argument of PERF_EVENT_IOC_ALLOC_BUFFER
  *
  * Context: Process, may sleep. Takes perf_event::mmap_mutex.
  * Return: 0, -EINVAL for an invalid buffer and for events that cannot be mapped or
@@ -843,9 +856,9 @@ long perf_splice_alloc(struct perf_event *event, struct perf_event_buffer __user
 }
 
 /*
- * The file of the owner is closed. If the event owns no buffer, the buffer of another
- * event is left alone. Events that were redirected here lose the buffer now, or with
- * the last mapping of the AUX area through one of them.
+ * Release the buffer of an event whose file is closed. If the event owns no buffer, leave
+ * that of another event alone. Events that were redirected here lose the buffer now, or
+ * with the last mapping of the AUX area through one of them.
  */
 void __perf_splice_release(struct perf_event *event)
 {

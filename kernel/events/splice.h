@@ -13,7 +13,7 @@
 
 struct pipe_inode_info;
 
-/* Pages that come back from pipes and wait to be written to again. */
+/* Maximum number of pages that come back from pipes and are kept for reuse */
 #define PERF_SPLICE_SPARES	16
 
 /**
@@ -36,7 +36,7 @@ struct perf_splice {
 	unsigned long		tail;
 	/** @woken: perf_buffer::head at the last wakeup, stored by writers */
 	unsigned long		woken;
-	/** @node: NUMA node of its pages */
+	/** @node: NUMA node of the pages of the buffer */
 	int			node;
 	/** @lock: serializes readers */
 	struct mutex		lock;
@@ -51,13 +51,13 @@ struct perf_splice {
 	 * perf_buffer::event_lock protects it and the next three
 	 */
 	unsigned int		nr_live;
-	/** @ending: a callback of @rcu is on its way */
+	/** @ending: the callback of @rcu is pending */
 	bool			ending;
 	/** @ending_again: @nr_live has become zero once more since @ending was set */
 	bool			ending_again;
 	/** @dead: @nr_live is zero and all writers are done */
 	bool			dead;
-	/** @spare_lock: protects the following, in process context */
+	/** @spare_lock: protects the members below; taken in process context only */
 	spinlock_t		spare_lock;
 	/** @max_spares: largest number of pages in @spares, 0 when @owner is NULL */
 	unsigned int		max_spares;
@@ -100,8 +100,8 @@ static inline void perf_splice_event_ended(struct perf_event *event)
 }
 
 /*
- * Use a copy of the head that programs cannot change through a mapping of the user
- * page.
+ * Publish the head to the kernel's readers as well, in memory that programs cannot write
+ * to through a mapping of the user page.
  */
 static __always_inline void perf_splice_publish(struct perf_buffer *rb,
 						unsigned long head)
@@ -147,13 +147,13 @@ static __always_inline void perf_splice_publish(struct perf_buffer *rb,
 #endif /* CONFIG_PERF_EVENTS_SPLICE */
 
 /**
- * rb_tail - Position of the first byte that a writer must not overwrite
+ * rb_tail - Get the position of the first byte that a writer must not overwrite
  * @rb:		a buffer
  *
- * For a buffer that is mapped, the branch that depends on it orders the stores of the
- * record after it. In a buffer that is read by splice(2) a new page replaces each page
- * that was taken, and a branch does not order the load of perf_buffer::data_pages,
- * which needs the acquire.
+ * For a mapped buffer, the branch that depends on the tail orders the stores of the
+ * record after the load of the tail. In a buffer that is read by splice(2), a new page
+ * replaces each page that was taken. The load of perf_buffer::data_pages must then follow
+ * that of the tail; no branch orders two loads, but the acquire does.
  *
  * Context: Any, NMI included.
  * Return: The position of the first byte that is not read.

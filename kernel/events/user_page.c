@@ -119,7 +119,7 @@ static bool perf_userpage_times_run(struct perf_event *event)
 	return true;
 }
 
-/* Capabilities of the PMU that the page of this event never has. */
+/* Capabilities that the page of an event never has, whatever the PMU offers */
 enum perf_userpage_limits {
 	PERF_USERPAGE_NO_RDPMC	= 1,
 	PERF_USERPAGE_NO_TIME	= 2,
@@ -166,7 +166,8 @@ void perf_event_init_userpage(struct perf_event *event, struct perf_buffer *rb)
 	userpg->data_offset = PAGE_SIZE;
 	userpg->data_size = perf_data_size(rb);
 	/*
-	 * Fill in the capabilities of a disabled event too: updates leave them alone.
+	 * Fill in the capabilities of a disabled event, too, because its updates leave
+	 * them alone.
 	 */
 	perf_event_fill_caps(event, userpg, local_clock());
 }
@@ -315,7 +316,7 @@ static int __perf_event_publish(void *info)
 	struct perf_event_context *ctx = event->ctx;
 	int ret = -EAGAIN;
 
-	/* As in __perf_event_read(), the event may have left this CPU. */
+	/* As in perf_event_read_this_cpu(), the event may have left this CPU. */
 	if (ctx->task && perf_cpu_task_ctx() != ctx)
 		return ret;
 

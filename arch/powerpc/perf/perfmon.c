@@ -27,9 +27,9 @@ static int pfm_ppc_to_attr(unsigned int pmd, const struct pfm_pmc_val *pmcs,
 }
 
 /* core-book3s.c numbers its counters from 1 on as well. */
-static unsigned int pfm_ppc_pmd_of(const struct perf_event *event)
+static int pfm_ppc_pmd_of(const struct perf_event *event)
 {
-	return event->hw.idx;
+	return event->pmu->type == PERF_TYPE_RAW ? event->hw.idx : -1;
 }
 
 static struct pfm_pmu_map pfm_ppc_map __read_mostly = {

@@ -30,9 +30,9 @@
  * The state is computed anew whenever power_pmu_enable() writes MMCR0, from the
  * events alone, and a page is written before its reader can run. A reader that
  * took the index from the page and is stopped before its mfspr may find the
- * counters closed. It has done nothing wrong and must not die of it: the trap
- * gives zero to a task that has a user readable event. The sequence count of
- * the page has moved by then, and the reader begins again.
+ * counters closed. The task must not be killed for that: the trap gives zero to
+ * a task that has a user readable event. The sequence count of the page has
+ * moved by then, and the reader begins again.
  *
  * sysctl kernel.perf_user_access: 0 keeps counters closed, 1 is as above, 2
  * leaves PMCC at 00 for all, as kernels without this control did. Processors
@@ -91,12 +91,12 @@ static struct power_user_page {
 /*
  * MMCR0[PMCC] of a CPU that runs no event of a task
  *
- * Zero if closing is impossible or not wanted. KVM uses it as well.
+ * It is zero if closing is impossible or not wanted. KVM uses it as well.
  */
 unsigned long ppc_pmu_closed;
 EXPORT_SYMBOL_GPL(ppc_pmu_closed);
 
-/* Number of events on this CPU that close the counters to the running task */
+/* Counters are closed if this many events on the PMU are not the running task's own. */
 unsigned int power_user_system_limit = 1;
 
 /**
@@ -121,7 +121,7 @@ void power_user_access_init_event(struct perf_event *event)
 
 	if (!event->attr.inherit)
 		event->hw.flags |= PERF_EVENT_FLAG_USER_READ_CNT;
-	/* The owner of an event that can be inherited never changes. */
+	/* An event that can be inherited keeps its owner, so no lock is needed. */
 	if (event->parent)
 		mm = event->parent->pmu_private;
 	/*
@@ -152,10 +152,9 @@ void power_user_access_destroy_event(struct perf_event *event)
  *
  * If the event leaves its CPU meanwhile, its next CPU opens the counter. When
  * the last mapping goes, the task keeps its access until the event leaves the
- * PMU. If the event is put on the PMU at this moment, the two may miss each
- * other, because to exclude that would take a full barrier in each context
- * switch: the reader then uses system calls until the event is scheduled in
- * again.
+ * PMU. An event that is put on the PMU at the same moment may miss the mapping
+ * and be missed here; excluding that would take a full barrier in each context
+ * switch. Its reader then uses system calls until the event is scheduled in again.
  *
  * Context: Process context, interrupts enabled.
  */
@@ -191,8 +190,8 @@ static u64 power_clock_zero(void)
 }
 
 /*
- * Only events of this PMU have the flag. Readers do not know the registers of
- * 32-bit processors.
+ * Tell whether readers may be given the counter. Only events of this PMU have the flag, and
+ * readers do not know the registers of 32-bit processors.
  */
 static __always_inline bool power_user_counter(struct perf_event *event)
 {
@@ -259,7 +258,7 @@ void arch_perf_update_userpage(struct perf_event *event,
 }
 
 #ifdef CONFIG_PPC_BOOK3S_64
-/* Problem state's numbers of PMC1 to PMC6, and the fields of an mfspr. */
+/* Numbers of PMC1 to PMC6 in problem state, and the operand fields of mfspr */
 #define UPMC_FIRST	771
 #define UPMC_LAST	776
 #define INSN_RT_SPR	0x03fff800
@@ -278,8 +277,8 @@ static bool power_user_has_event(void)
  * @regs:	Registers of the task, which trapped because of MMCR0[PMCC]
  *
  * The emulated instruction is mfspr from PMC1 to PMC6, and the task must have an event
- * which it may read when the counters are open. The task always reads zero. Memory that
- * can be executed but not read keeps its instruction from being emulated. If the task
+ * which it may read when the counters are open. The task always reads zero. An
+ * instruction in memory that can be executed but not read is not emulated. If the task
  * has no such event, the kernel logs that once, and the task gets a signal.
  *
  * Context: Process context, may sleep.
@@ -291,7 +290,7 @@ bool ppc_emulate_user_pmc_read(struct pt_regs *regs)
 	u32 insn;
 
 	if (!power_user_has_event()) {
-		/* Older kernels let it read what was there. */
+		/* Older kernels let the task read what was in the counters. */
 		pr_notice_once("perf: %s[%d] reads counters that are closed to it, see kernel.perf_user_access\n",
 			       current->comm, task_pid_nr(current));
 		return false;
@@ -412,7 +411,7 @@ static int __init power_user_access_late_init(void)
 	if (!power_page.pmu)
 		return 0;
 
-	/* The setup of a processor closes what the sysctl may have opened. */
+	/* The setup of a CPU closes the counters, which the sysctl may have opened. */
 	ret = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "perf/powerpc:user",
 				power_user_access_online, NULL);
 	if (ret < 0)

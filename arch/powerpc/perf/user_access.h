@@ -11,7 +11,8 @@
 #include <linux/types.h>
 
 /*
- * Flags of perf_event::hw: cpu_hw_events::n_user includes the event, or n_system does.
+ * Flags in perf_event::hw.flags: cpu_hw_events::n_user includes the event, or n_system
+ * does.
  */
 #define POWER_EVENT_USER_COUNTED	0x00000001
 #define POWER_EVENT_SYSTEM_COUNTED	0x00000002
@@ -20,13 +21,13 @@
  * power_user_own() - Tell whether the running task may know the count of an event
  * @event:	Event of this PMU
  *
- * Another process may count for a task what the task must not know.
- * perf_event::pmu_private is the mm of the process that opened the event for a task,
+ * An event that another process has opened for a task may count what the task must not
+ * know. perf_event::pmu_private is the mm of the process that opened the event for a task,
  * or, if the process of that task got the descriptor and has mapped it, the mm of
  * that process. An event that the kernel opened has an error pointer as perf_event::owner.
  *
- * Context: On the CPU of the event, and if it counts a task, that is running.
- * Return: False for events of a whole CPU, too.
+ * Context: On the CPU of the event. If the event counts a task, that task is running.
+ * Return: True if the task may know it, false for any event of a whole CPU.
  */
 static __always_inline bool power_user_own(struct perf_event *event)
 {

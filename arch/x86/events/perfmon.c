@@ -6,9 +6,9 @@
  * FIXED_CTR_CTRL, four bits for each of PMD 16 (instructions), PMD 17 (cycles)
  * and PMD 18 (reference cycles). Perf chooses the counter that is used.
  *
- * A counter whose EN bit is clear, or that counts at no level, is off. The bits that
- * make a counter interrupt are perf's, and written values of them are ignored, because
- * programs set them only where they want interrupts.
+ * A counter whose EN bit is clear, or that counts at no level, is off. Perf sets the bits
+ * that make a counter interrupt, so their written values are ignored: programs set them
+ * only where they want interrupts.
  */
 #include <linux/bits.h>
 #include <linux/perf_event.h>
@@ -68,7 +68,7 @@ static u64 pfm_x86_pmc_rsvd(unsigned int pmc)
 	return ~levels;
 }
 
-/* The value has the privilege levels. A counter without a level is off. */
+/* Check a value. It contains the privilege levels, so flags for them are invalid. */
 static int pfm_x86_check(unsigned int pmc, u64 value, u32 flags)
 {
 	u64 none = pfm_evtsel_none;
@@ -115,10 +115,12 @@ static int pfm_x86_to_attr(unsigned int pmd, const struct pfm_pmc_val *pmcs,
 	return 0;
 }
 
-static unsigned int pfm_x86_pmd_of(const struct perf_event *event)
+static int pfm_x86_pmd_of(const struct perf_event *event)
 {
 	int idx = event->hw.idx;
 
+	if (event->pmu->type != PERF_TYPE_RAW)
+		return -1;
 	return idx < INTEL_PMC_IDX_FIXED ? idx : idx - INTEL_PMC_IDX_FIXED + PFM_FIXED;
 }
 
@@ -145,7 +147,7 @@ const struct pfm_pmu_map *pfm_arch_map(void)
 	return pfm_x86_map.pmds ? &pfm_x86_map : NULL;
 }
 
-/* From family 10h on, AMD's event codes have twelve bits, and two bits select guests. */
+/* Allow AMD's bits: event codes of twelve bits since family 10h, and two bits for guests. */
 static void __init pfm_amd_init(void)
 {
 	const u64 event = GENMASK_ULL(35, 32);

@@ -57,14 +57,14 @@ static void pmusim_aux_end(struct pmusim_aux_cpu *a, u64 flags)
 	a->written = 0;
 }
 
-/* Stop the event, not only a transaction: it goes on after start() alone. */
+/* Stop the event and not only the transaction, so that only pmu::start() resumes it. */
 static void pmusim_aux_halt(struct pmusim_aux_cpu *a, u64 flags)
 {
 	pmusim_aux_end(a, flags);
 	a->event->hw.state |= PERF_HES_STOPPED;
 }
 
-/* Open a transaction. Without one the event is stopped. */
+/* Open a transaction. If that fails, mark the event as stopped and return false. */
 static bool pmusim_aux_begin(struct pmusim_aux_cpu *a)
 {
 	struct pmusim_aux_event *ae = to_aux_event(a->event);
@@ -78,7 +78,7 @@ static bool pmusim_aux_begin(struct pmusim_aux_cpu *a)
 
 	if (!a->buf->overwrite && ae->align) {
 		skip = -a->handle.head & (ae->align - 1);
-		/* Treat too little room for a word as none. */
+		/* If the room ends before the next aligned position, act as if there were none. */
 		if (skip && perf_aux_output_skip(&a->handle, skip)) {
 			a->written = 0;
 			pmusim_aux_halt(a, PERF_AUX_FLAG_TRUNCATED);
@@ -240,7 +240,7 @@ void pmusim_aux_start(struct perf_event *event, int flags)
 			 (a->running && !(ae->inject & PMUSIM_INJECT_KEEP))))
 		return;
 
-	/* An NMI may change both meanwhile. */
+	/* An NMI may pause or resume the event meanwhile, so repeat until both are equal. */
 	do {
 		paused = READ_ONCE(event->hw.aux_paused);
 		WRITE_ONCE(a->paused, paused);
@@ -281,7 +281,7 @@ void pmusim_aux_stop(struct perf_event *event, int flags)
 	hrtimer_try_to_cancel(&a->timer);
 	if (!a->running)
 		return;
-	/* pmusim_aux_start() goes on with the transaction, or pmusim_aux_del() ends it. */
+	/* Keep the transaction: pmusim_aux_start() continues or pmusim_aux_del() ends it. */
 	if (to_aux_event(event)->inject & PMUSIM_INJECT_KEEP) {
 		WRITE_ONCE(a->paused, true);
 		return;
@@ -305,8 +305,8 @@ static int pmusim_aux_place(struct pmusim_aux_cpu *a, struct perf_event *event)
  * @flags:	PERF_EF_START to start it
  *
  * Context: Interrupts off.
- * Return: 0, -EBUSY if this CPU has another one, -EINVAL if there is no area or no
- *         room in it, -EAGAIN if it had to fail.
+ * Return: 0, -EBUSY if this CPU has another AUX event, -EINVAL if there is no area or
+ *         no room in it, -EAGAIN if fail_add in debugfs asks for a failure.
  */
 int pmusim_aux_add(struct perf_event *event, int flags)
 {
@@ -366,7 +366,7 @@ void pmusim_aux_read(struct perf_event *event)
  * @size:	Number of bytes to copy
  *
  * Context: Interrupts off, NMIs.
- * Return: @size, because all of it is copied and no error can occur.
+ * Return: @size, or -EFAULT if the record takes less.
  */
 long pmusim_snapshot_aux(struct perf_event *event,
 			 struct perf_output_handle *handle,
@@ -380,7 +380,7 @@ long pmusim_snapshot_aux(struct perf_event *event,
 		return perf_output_copy_aux(&a->handle, handle, pos - size, pos);
 	}
 
-	/* The record already has the room, so fill it. */
+	/* The record already has room for the data, so fill it with zeros. */
 	while (left) {
 		len = min(left, PAGE_SIZE);
 		if (perf_output_copy(handle, page_address(ZERO_PAGE(0)), len))

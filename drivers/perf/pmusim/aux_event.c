@@ -87,7 +87,7 @@ static int pmusim_aux_parse(struct pmusim_aux_event *ae,
 	if (ae->inject & ~PMUSIM_INJECT_ALL)
 		return -EINVAL;
 
-	/* Limit the rate: four producers at this rate would keep a CPU busy. */
+	/* Limit the rate without CAP_PERFMON: four producers at the limit keep a CPU busy. */
 	if ((rate > PMUSIM_MAX_RATE_USER || ae->chunk > SZ_64K) && !perfmon_capable())
 		return -EACCES;
 
@@ -225,7 +225,7 @@ struct pmusim pmusim_aux_large =
 		   PERF_PMU_CAP_AUX_HEAD_COUNTS);
 
 /*
- * Like many drivers, this one does not declare the meaning of an overwritten area's
+ * Like many drivers, this PMU does not declare the meaning of an overwritten area's
  * head.
  */
 struct pmusim pmusim_aux_excl =

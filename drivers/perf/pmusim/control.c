@@ -4,15 +4,15 @@
  *
  *	pmusim/log			the methods that the core called
  *	pmusim/cpuN/tick		let a counter or a producer go on
- *	pmusim/cpuN/state		what counters and producers have
- *	pmusim/PMU/capabilities		which of them the PMU shows to the core
- *	pmusim/PMU/fail_add		calls of pmu::add() that will fail
- *	pmusim/PMU/fail_commit		calls of pmu::commit_txn() that will fail
- *	pmusim/PMU/nr_counters		counters of each CPU
+ *	pmusim/cpuN/state		events and positions of counters and producers
+ *	pmusim/PMU/capabilities		PERF_PMU_CAP_* that the PMU declares
+ *	pmusim/PMU/fail_add		number of calls of pmu::add() that will fail
+ *	pmusim/PMU/fail_commit		number of calls of pmu::commit_txn() that will fail
+ *	pmusim/PMU/nr_counters		number of counters of each CPU
  *	pmusim/PMU/validate_group	refuse groups that will never fit
- *	pmusim/PMU/counters		the registers, a page per CPU, to map
+ *	pmusim/PMU/counters		the registers, a page per CPU, for mmap()
  *
- * All of them are for root.
+ * Only root may open them.
  */
 
 #include <linux/debugfs.h>
@@ -30,7 +30,7 @@
 /* Time that a tick waits for an overflow to be handled */
 #define PMUSIM_TICK_TIMEOUT_MS	5000
 
-/* Time of that without sleep, because a task that sleeps takes its events away. */
+/* Part of that time that a tick spins, because a task that sleeps takes its events away */
 #define PMUSIM_TICK_SPIN_US	1000
 
 static struct dentry *pmusim_dir;
@@ -45,7 +45,7 @@ struct pmusim_tick_args {
 	bool		waiting;
 };
 
-/* Runs on the CPU that ticks, with interrupts off. It may be the CPU of the writer. */
+/* Do a tick on its CPU, which may be the CPU of the writer. Interrupts are off. */
 static void pmusim_tick_here(void *info)
 {
 	struct pmusim_tick_args *args = info;
@@ -59,7 +59,7 @@ static void pmusim_tick_here(void *info)
 	c = this_cpu_ptr(args->sim->cpu);
 	if (!args->waiting)
 		args->left = pmusim_tick(c, args->idx, args->left);
-	/* The writer is the task that runs, so this is its context. */
+	/* On its own CPU the writer runs this itself, so this is the context of a task. */
 	if (in_task())
 		pmusim_handle(c, PMUSIM_TASK, NULL);
 	args->waiting = READ_ONCE(c->pending) & READ_ONCE(c->started) &
@@ -106,7 +106,7 @@ static struct pmusim *pmusim_find_instance(const char *name)
 	return *sim;
 }
 
-/* "[PMU] COUNTER AMOUNT" */
+/* Parse "[PMU] COUNTER AMOUNT". */
 static int pmusim_parse_tick(char *text, struct pmusim_tick_args *args)
 {
 	char name[32];
@@ -225,7 +225,7 @@ static int pmusim_state_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(pmusim_state);
 
-/* Settings change only while there is no event that could depend on them. */
+/* Keep new events away while settings change. Fail if events exist, which use them. */
 static int pmusim_lock_settings(struct pmusim *sim)
 {
 	return atomic_cmpxchg(&sim->events, 0, -1) ? -EBUSY : 0;
@@ -267,6 +267,7 @@ static const struct {
 	{ "no_exclude",		PERF_PMU_CAP_NO_EXCLUDE },
 	{ "gate_nmi",		PERF_PMU_CAP_GATE_NMI },
 	{ "gate_stop",		PERF_PMU_CAP_GATE_STOP },
+	{ "gate_overflow",	PERF_PMU_CAP_GATE_OVERFLOW },
 };
 
 static int pmusim_capabilities_show(struct seq_file *m, void *unused)
@@ -312,7 +313,7 @@ static int pmusim_set_capability(struct pmusim *sim, const char *text)
 	return 0;
 }
 
-/* "+NAME" or "-NAME" */
+/* Set or clear the capability of "+NAME" or "-NAME". */
 static ssize_t pmusim_capabilities_write(struct file *file,
 					 const char __user *ubuf, size_t count,
 					 loff_t *ppos)
@@ -375,9 +376,9 @@ static void pmusim_control_pmu(struct pmusim *sim)
 }
 
 /**
- * pmusim_control_setup() - Make the files
+ * pmusim_control_setup() - Create the files
  *
- * Without debugfs the PMUs are there, and of little use.
+ * Errors are ignored: without the files the PMUs exist, but are of little use.
  *
  * Context: Process context.
  */

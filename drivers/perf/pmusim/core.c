@@ -11,8 +11,8 @@
  *     aux_output ----'    aux.c
  *
  * There are PMUs with counters, pmusim and pmusim_unc (uncore.c), and PMUs with an
- * AUX area, pmusim_aux and its flavours. control.c makes them count, fail and tell what
- * they have; log.c keeps which of their methods the core called, and in which
+ * AUX area, pmusim_aux and its flavours. control.c makes them count and fail, and shows
+ * their state; log.c records which of their methods the core calls, and in which
  * order.
  *
  * Contexts:  All state belongs to a CPU and is written there with interrupts
@@ -57,7 +57,7 @@ int pmusim_get(struct pmusim *sim)
 }
 
 /**
- * pmusim_put() - perf_event::destroy of all events
+ * pmusim_put() - Free the driver's data of an event and drop its reference to the PMU
  * @event:	The event
  *
  * Context: Process context.

@@ -3,10 +3,10 @@
  * Simulated PMUs with counters.
  *
  * A counter is a register of 8 to 63 bits that starts at minus the rest of the
- * period, or at minus half of its range if there is no shorter one, and overflows
- * when it passes zero; what happens then is in overflow.c. The difference to its
- * last value, perf_event::hw.prev_count, goes to the count. Both are what most
- * hardware does, so the core and readers in user space cannot tell.
+ * period, or at minus half of its range if that is less, and overflows when it passes
+ * zero; overflow.c handles that. The difference to its last value,
+ * perf_event::hw.prev_count, is added to the count. Most hardware does the same, so
+ * the core and readers in user space see no difference.
  *
  * A register that is not negative has an overflow that has not been handled.
  */
@@ -58,7 +58,7 @@ void pmusim_advance(struct pmusim_cpu *c, int idx, u64 n)
 		pmusim_raise(c, idx);
 }
 
-/* A narrow register and a large amount make very many overflows. */
+/* Limit for one call, because a large amount overflows a narrow register very often */
 #define PMUSIM_TICK_OVERFLOWS	1024
 
 /**
@@ -98,7 +98,7 @@ u64 pmusim_tick(struct pmusim_cpu *c, int idx, u64 n)
 	return n;
 }
 
-/* The clock advances by itself, so bring its register up to date. */
+/* Bring the register of a clock up to date, because the clock advances by itself. */
 static void pmusim_update_clock(struct pmusim_cpu *c, int idx)
 {
 	struct pmusim_event *pe = to_pmusim_event(c->event[idx]);
@@ -130,16 +130,16 @@ void pmusim_update(struct perf_event *event)
 	u64 new, prev;
 	s64 delta;
 
-	/* An NMI may update meanwhile; its part must not be added again. */
+	/* An NMI may update the count meanwhile; do not add its part again. */
 	prev = local64_read(&hwc->prev_count);
 	do {
 		new = pmusim_sign_extend(pe, local64_read(&c->reg[hwc->idx]));
 	} while (!local64_try_cmpxchg(&hwc->prev_count, &prev, new));
 
 	/*
-	 * If it began the next period there, which gave prev_count its old value
-	 * back, then this delta is too large by as much as the next one will be
-	 * too small.
+	 * An NMI between the read of the register and the exchange may have begun the
+	 * next period and given prev_count its old value back. This delta is then too
+	 * large by as much as the next one will be too small.
 	 */
 	delta = pmusim_sign_extend(pe, new - prev);
 	local64_add(delta, &event->count);
@@ -161,7 +161,7 @@ bool pmusim_set_period(struct perf_event *event)
 	s64 left, period = hwc->sample_period;
 	bool ended;
 
-	/* A read in an NMI must not find one of the two values changed. */
+	/* A read in an NMI must not find only one of prev_count and the register changed. */
 	pe->busy = true;
 	barrier();
 	left = local64_read(&hwc->period_left);
@@ -188,7 +188,7 @@ bool pmusim_set_period(struct perf_event *event)
 	return ended;
 }
 
-/* Is there an overflow that has to be handled? */
+/* Tell whether there is an overflow that has to be handled. */
 static bool pmusim_overflowed(struct pmusim_cpu *c, struct perf_event *event)
 {
 	struct pmusim_event *pe = to_pmusim_event(event);
@@ -223,7 +223,7 @@ void pmusim_arm(struct perf_event *event)
 	if (pe->source == PMUSIM_SOURCE_CLOCK) {
 		reg = local64_read(&c->reg[event->hw.idx]);
 		delay = max(pmusim_mask(pe) - reg + 1, PMUSIM_MIN_CLOCK_NS);
-		/* It was stopped before its overflow was handled. */
+		/* The event was stopped before its overflow was handled, so do that soon. */
 		if (pmusim_overflowed(c, event))
 			delay = PMUSIM_MIN_CLOCK_NS;
 	} else if (hrtimer_active(&pe->timer)) {
@@ -234,7 +234,7 @@ void pmusim_arm(struct perf_event *event)
 }
 
 /**
- * pmusim_timer_fn() - The timer of events that a clock or a timer counts
+ * pmusim_timer_fn() - Advance an event whose source is the clock or a timer
  * @timer:	pmusim_event::timer
  *
  * Context: Hard interrupt, on the CPU that the event is on.
@@ -297,7 +297,7 @@ void pmusim_start(struct perf_event *event, int flags)
 	set_bit(hwc->idx, &c->started);
 	pmusim_arm(event);
 	perf_event_update_userpage(event);
-	/* A clock has its timer, so do not tick here, or repeated starts could loop. */
+	/* Leave a clock's overflow to its timer: repeated starts could loop otherwise. */
 	if (pe->source != PMUSIM_SOURCE_CLOCK && pmusim_overflowed(c, event))
 		pmusim_raise(c, hwc->idx);
 }
@@ -329,7 +329,7 @@ void pmusim_stop(struct perf_event *event, int flags)
 	if ((flags & PERF_EF_UPDATE) && !(hwc->state & PERF_HES_UPTODATE)) {
 		pmusim_update(event);
 		hwc->state |= PERF_HES_UPTODATE;
-		/* With the capability, the gate that stops the event reports it. */
+		/* With the capability, the gate that stops the event reports the overflow. */
 		if (test_and_clear_bit(hwc->idx, &c->pending) &&
 		    local64_read(&hwc->period_left) <= 0 &&
 		    !(event->pmu->capabilities & PERF_PMU_CAP_GATE_STOP))

@@ -52,7 +52,7 @@ static struct attribute *pmusim_event_attrs[] = {
 	NULL,
 };
 
-/* A PMU without task events needs no sched_task(). */
+/* Hide the event "switch" of a PMU without task events, which has no sched_task(). */
 static umode_t pmusim_event_visible(struct kobject *kobj, struct attribute *attr,
 				    int index)
 {
@@ -105,7 +105,7 @@ static const struct attribute_group *pmusim_counter_groups[] = {
 	NULL,
 };
 
-/* config and config1, as the format attributes tell */
+/* Layout of attr.config, config1 and config2, which the format attributes describe */
 #define PMUSIM_SOURCE		GENMASK_ULL(7, 0)
 #define PMUSIM_CTRMASK		GENMASK_ULL(15, 8)
 #define PMUSIM_WIDTH		GENMASK_ULL(21, 16)
@@ -237,7 +237,7 @@ int pmusim_event_init(struct perf_event *event)
 		return -ENOENT;
 	if (has_branch_stack(event))
 		return -EOPNOTSUPP;
-	/* Only samples are throttled, and each chunk takes longer than one. */
+	/* The core throttles samples alone, and a chunk takes longer than a sample. */
 	if (event->attr.aux_output && !perfmon_capable())
 		return -EACCES;
 
@@ -315,7 +315,7 @@ void pmusim_counter_teardown(struct pmusim *sim)
 	vfree(sim->regs);
 }
 
-/* Counters of tasks and CPUs. */
+/* Counters of a task or of a CPU, as opposed to pmusim_uncore */
 struct pmusim pmusim_counters = {
 	.name		= "pmusim",
 	.settable	= PERF_PMU_CAP_NO_INTERRUPT | PERF_PMU_CAP_NO_EXCLUDE |

@@ -2,9 +2,9 @@
 /*
  * Simulated PMUs: a log of the methods that the core calls.
  *
- * Off until "on" is written to the file "log"; that empties it, too. An entry is
- * claimed by an atomic increment, so NMIs can log. When the log is full it counts
- * what it misses and keeps what it has: a test compares from the beginning.
+ * The log is off until "on" is written to the file "log", which also empties the log.
+ * An entry is claimed by an atomic increment, so NMIs can log. A full log keeps what it
+ * has and counts what it misses, because a test compares from the beginning.
  */
 
 #include <linux/debugfs.h>
@@ -105,7 +105,7 @@ static void pmusim_log_switch(bool on)
 	memset(pmusim_log_entries, 0,
 	       PMUSIM_LOG_ENTRIES * sizeof(*pmusim_log_entries));
 	atomic_set(&pmusim_log_used, 0);
-	/* Pairs with the dependency from the index in pmusim_log(). */
+	/* Empty the log before it is on. Pairs with the increment in pmusim_log(). */
 	smp_wmb();
 	WRITE_ONCE(pmusim_log_on, true);
 }
@@ -167,7 +167,7 @@ const struct file_operations pmusim_log_fops = {
 };
 
 /**
- * pmusim_log_setup() - Make room for the log
+ * pmusim_log_setup() - Allocate the log
  *
  * Context: Process context.
  * Return: 0 or -ENOMEM.

@@ -5,8 +5,8 @@
  * The local APIC sends an NMI to its own CPU. It lands between two instructions of
  * whatever runs there, interrupts off or not, soon after the counter overflowed.
  *
- * There is a handler while there are events that need one, so that other NMIs cost
- * no more than they did.
+ * The handler is registered only while there are events that need it, so that other
+ * NMIs cost no more than without this driver.
  */
 
 #include <linux/cpufeature.h>
@@ -24,8 +24,8 @@
 /*
  * An NMI with another source may arrive between the sending of an NMI and its arrival,
  * find the overflow and handle it. The NMI that was sent then finds nothing and must
- * not be reported as unknown. Each sent NMI excuses one NMI without a source, because
- * otherwise unknown NMIs of other devices would be hidden.
+ * not be reported as unknown. Each sent NMI excuses only one NMI without a source, and
+ * only for this time, otherwise unknown NMIs of other devices would be hidden.
  */
 #define PMUSIM_NMI_LATE_NS	(100 * NSEC_PER_MSEC)
 

@@ -7,8 +7,8 @@
  * is disabled no overflow is handled, and pmusim_enable() arranges the call again.
  *
  * The next step of a tick waits until the bits are gone, so a tick gives the same
- * samples each time. The context may be a worker, which an event of a task does
- * not see; what is pending when an event leaves the CPU is handled when it is back.
+ * samples each time. If the context is a worker, a task's event has left the CPU by
+ * then: an overflow that is pending when its event leaves is handled when it is back.
  */
 
 #include <linux/hardirq.h>
@@ -23,7 +23,7 @@ static bool pmusim_excluded(struct perf_event *event, struct pt_regs *regs)
 				 event->attr.exclude_kernel;
 }
 
-/* Get the bits for the log: 1 hard interrupt, 2 softirq, 4 NMI, 0 task. */
+/* Get the context as bits for the log: 1 hard interrupt, 2 softirq, 4 NMI, 0 task. */
 static unsigned int pmusim_contexts(void)
 {
 	return (in_hardirq() ? 1 : 0) | (in_serving_softirq() ? 2 : 0) |
@@ -61,7 +61,7 @@ static void pmusim_handle_one(struct perf_event *event, struct pt_regs *regs)
  * @regs:	Registers of the interrupted code, NULL if there are none
  *
  * Context: Interrupts off, in @context.
- * Return: Whether there was one.
+ * Return: Whether any overflow was handled.
  */
 bool pmusim_handle(struct pmusim_cpu *c, enum pmusim_context context,
 		   struct pt_regs *regs)
@@ -212,7 +212,7 @@ static void pmusim_overflow_work(struct irq_work *work)
 	}
 }
 
-/* A worker may have left the CPU that went offline, and the event with it. */
+/* Do nothing in a worker that has left its CPU: that is offline and has no events. */
 static void pmusim_handle_here(struct pmusim_cpu *c, enum pmusim_context context)
 {
 	unsigned long flags;
@@ -236,7 +236,7 @@ static void pmusim_overflow_task(struct work_struct *work)
 }
 
 /**
- * pmusim_overflow_setup() - Prepare what handles the overflows of one CPU
+ * pmusim_overflow_setup() - Initialize the handling of overflows of one CPU
  * @c:		The counters of the CPU
  *
  * Context: Process context.

@@ -15,17 +15,19 @@
 /* Limit without CAP_PERFMON, because all events of a CPU take time from other tasks */
 #define PMUSIM_MAX_RATE_USER	1000
 
-/* A kernel without gates or without large AUX areas ignores these capabilities. */
+/* A kernel without gates or large AUX areas lacks these capabilities: make them 0. */
 #ifndef PERF_PMU_CAP_GATE_NMI
 #define PERF_PMU_CAP_GATE_NMI	0
 #define PERF_PMU_CAP_GATE_STOP	0
+#define PERF_PMU_CAP_GATE_OVERFLOW	0
 #endif
 #ifndef PERF_PMU_CAP_AUX_LARGE
 #define PERF_PMU_CAP_AUX_LARGE	0
 #define PERF_PMU_CAP_AUX_HEAD_COUNTS	0
 #endif
 
-#define PMUSIM_CAP_GATES	(PERF_PMU_CAP_GATE_NMI | PERF_PMU_CAP_GATE_STOP)
+#define PMUSIM_CAP_GATES	(PERF_PMU_CAP_GATE_NMI | PERF_PMU_CAP_GATE_STOP | \
+				 PERF_PMU_CAP_GATE_OVERFLOW)
 
 /* Source of a counter: config:0-7 */
 enum pmusim_source {
@@ -74,9 +76,9 @@ struct pmusim {
 	const char			*name;
 	/** @settable: The capabilities that debugfs may change */
 	int				settable;
-	/** @events: Events that exist */
+	/** @events: Number of events, or -1 while the settings change */
 	atomic_t			events;
-	/** @nr_counters: Counters of each CPU, at most PMUSIM_MAX_COUNTERS */
+	/** @nr_counters: Number of counters of each CPU, at most PMUSIM_MAX_COUNTERS */
 	unsigned int			nr_counters;
 	/** @validate_group: Refuse groups that will never fit on the counters */
 	bool				validate_group;
@@ -95,21 +97,20 @@ struct pmusim {
 /**
  * struct pmusim_cpu - the counters of one CPU
  *
- * Written on the CPU that it is for and with interrupts off, so only an NMI can
- * interrupt. An NMI changes a register, clears a bit of @started and @pending, and
- * does nothing while @disabled is set. Code that an NMI must not interrupt disables
- * the PMU.
+ * Written only on its own CPU and with interrupts off, so only an NMI can interrupt a
+ * writer. An NMI may change a register and clear bits of @started and @pending, but does
+ * nothing while @disabled is set. Code that an NMI must not interrupt disables the PMU.
  */
 struct pmusim_cpu {
-	/** @sim: The PMU that they are part of */
+	/** @sim: The PMU that the counters are part of */
 	struct pmusim			*sim;
-	/** @reg: The registers, as wide as the event on them asks for */
+	/** @reg: The registers, each as wide as its event asks for */
 	local64_t			*reg;
 	/** @event: The event on each counter */
 	struct perf_event		*event[PMUSIM_MAX_COUNTERS];
-	/** @started: Bit per counter: it counts */
+	/** @started: Bit per counter: its event is started */
 	unsigned long			started;
-	/** @pending: Bit per counter: it overflowed and that has not been handled */
+	/** @pending: Bit per counter: its overflow has not been handled yet */
 	unsigned long			pending;
 	/** @disabled: pmu::pmu_disable() was called, overflows wait */
 	bool				disabled;
@@ -135,23 +136,23 @@ struct pmusim_event {
 	enum pmusim_source		source;
 	/** @context: Context in which its overflows are handled */
 	enum pmusim_context		context;
-	/** @width: Bits of its counter */
+	/** @width: Width of its counter in bits */
 	unsigned int			width;
 	/** @ctrmask: Counters that it may use */
 	unsigned long			ctrmask;
 	/** @skid: Amount that it counts between an overflow and its interrupt */
 	unsigned int			skid;
-	/** @skid_left: Rest of that amount; 0 if there was no overflow */
+	/** @skid_left: Rest of @skid until the interrupt; 0 if no interrupt is due */
 	unsigned int			skid_left;
-	/** @fail_nth: Every @fail_nth call of pmu::add() fails; 0 for none */
+	/** @fail_nth: One in @fail_nth calls of pmu::add() fails; 0 for none */
 	unsigned int			fail_nth;
-	/** @adds: Calls of pmu::add() so far */
+	/** @adds: Number of calls of pmu::add() so far */
 	unsigned int			adds;
 	/** @busy: Its period and its register are changing */
 	bool				busy;
 	/** @nmi: The event has called pmusim_nmi_get() */
 	bool				nmi;
-	/** @owed: A period ended, and the event was stopped before that was handled */
+	/** @owed: The event was stopped before the end of a period was handled */
 	bool				owed;
 	/** @clock: local_clock() up to which PMUSIM_SOURCE_CLOCK has counted */
 	local64_t			clock;
@@ -196,7 +197,7 @@ static inline struct pmusim_cpu *pmusim_this_cpu(struct perf_event *event)
 	return this_cpu_ptr(to_pmusim(event->pmu)->cpu);
 }
 
-/* The bits of an event's counter. */
+/* Get the mask of the bits of an event's counter. */
 static inline u64 pmusim_mask(const struct pmusim_event *pe)
 {
 	return GENMASK_ULL(pe->width - 1, 0);

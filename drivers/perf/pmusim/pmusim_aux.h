@@ -10,7 +10,7 @@ enum pmusim_aux_source {
 	PMUSIM_AUX_TIMER,
 };
 
-/* config2:0-7 */
+/* Errors to inject: config2:0-7 */
 #define PMUSIM_INJECT_TRUNCATED	BIT(0)
 #define PMUSIM_INJECT_PARTIAL	BIT(1)
 #define PMUSIM_INJECT_COLLISION	BIT(2)
@@ -51,17 +51,17 @@ struct pmusim_aux_cpu {
 	bool				running;
 	/** @paused: pmu::stop() was called with PERF_EF_PAUSE */
 	bool				paused;
-	/** @pos: Place in the stream of the next word */
+	/** @pos: Position of the next word in the stream */
 	unsigned long			pos;
-	/** @written: Bytes of this transaction */
+	/** @written: Bytes written in this transaction */
 	unsigned long			written;
-	/** @packets: Overflows of events with attr.aux_output to write a chunk for */
+	/** @packets: Chunks still to write for overflows of events with attr.aux_output */
 	atomic_t			packets;
 	/** @handle: The transaction */
 	struct perf_output_handle	handle;
 	/** @timer: Timer of PMUSIM_AUX_TIMER */
 	struct hrtimer			timer;
-	/** @work: Writes for @packets */
+	/** @work: Writes the chunks of @packets */
 	struct irq_work			work;
 };
 

@@ -3,8 +3,8 @@
  * Simulated PMUs: which event gets which counter.
  *
  * An event may use the counters of its mask. A new event may find them taken by
- * events that could use other counters; these move. An event finds no counter
- * only if there is no way to place it and all that are there.
+ * events that could use other counters; these move. An event is refused only if
+ * the counters cannot hold it together with all events that are there.
  */
 
 #include "pmusim.h"
@@ -100,7 +100,7 @@ static int pmusim_place(struct pmusim_cpu *c, struct perf_event *event)
  * @flags:	PERF_EF_START to start it
  *
  * Context: Interrupts off, PMU disabled.
- * Return: 0, or -EAGAIN if there is no counter for it or if it had to fail.
+ * Return: 0, or -EAGAIN if there is no counter for it or a failure is injected.
  */
 int pmusim_add(struct perf_event *event, int flags)
 {
@@ -134,7 +134,7 @@ void pmusim_del(struct perf_event *event, int flags)
 
 	pmusim_log(event->pmu, event, PMUSIM_OP_DEL, flags, 0);
 	pmusim_stop(event, PERF_EF_UPDATE);
-	/* Not a gate stops the event, which would report the overflow. */
+	/* No gate stops the event here, so none reports the overflow: keep it. */
 	if (pending && local64_read(&event->hw.period_left) <= 0)
 		to_pmusim_event(event)->owed = true;
 	/* The timer is still queued if the event was stopped in an NMI. */
@@ -210,10 +210,10 @@ static void pmusim_end_txn(struct pmusim_cpu *c)
  * pmusim_commit_txn() - pmu::commit_txn() of counters
  * @pmu:	The PMU
  *
- * Each pmu::add() has found a counter already, only an injected failure is left.
+ * Each pmu::add() has found a counter already, so only an injected failure is left.
  *
  * Context: Interrupts off.
- * Return: 0, or -EAGAIN if it had to fail.
+ * Return: 0, or -EAGAIN if a failure is injected.
  */
 int pmusim_commit_txn(struct pmu *pmu)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Simulated PMUs: counters of the machine, which one CPU has for all.
+ * Simulated PMUs: counters of the whole machine, which belong to one CPU.
  *
- * It is the last one that is online, so that it can go offline where the first
- * one cannot. Its events then move to another, and back when it is there again.
+ * That CPU is the last one that is online, because the first one often cannot go
+ * offline. If it goes offline, its events move to another CPU, and back when it returns.
  */
 
 #include <linux/cpu.h>
@@ -80,7 +80,7 @@ static int pmusim_uncore_offline(unsigned int cpu)
 }
 
 /**
- * pmusim_uncore_setup() - Register for CPUs that go offline
+ * pmusim_uncore_setup() - Choose the CPU, and follow CPUs that go online and offline
  *
  * Context: Process context.
  * Return: 0 or a negative error.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between the two architectures: the clock, a bare system call,
+ * The parts that differ between the two architectures: the clock, a bare system call,
  * and a counter register read from user space.
  *
  * Under QEMU's -icount shift=0 the guest's clock advances by one nanosecond

@@ -4,7 +4,7 @@
  *
  * The program is the only process of the guest: it is init. Each section is
  * one file and runs in a child of its own, so that nothing a section opened is
- * still there in the next one. What it finds goes out in lines, and a line
+ * still there in the next one. A section prints its results in lines, and a line
  * depends on nothing but the kernel and the program:
  *
  *	bench: section NAME
@@ -86,8 +86,8 @@ struct perf_event_buffer {
 /**
  * struct op - an operation to measure
  * @run:	does it once
- * @prepare:	before each batch, not measured; may be NULL
- * @arg:	for both
+ * @prepare:	called before each batch, not measured; may be NULL
+ * @arg:	argument of both
  * @batch:	operations between two readings of the clock, 0: 100
  * @rounds:	batches, 0: 200
  * @percentile:	which of them counts in order of their costs, 0: the median

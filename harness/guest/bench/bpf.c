@@ -250,7 +250,7 @@ static void maps_close(void)
 	close(maps.tasks);
 }
 
-/* Takes the program over. */
+/* Takes ownership of @program. */
 static void at_tracepoint(const char *class, struct cost base, int program,
 			  const char *operation, const char *counters)
 {
@@ -318,9 +318,9 @@ static void edges(const char *class, struct cost base, bool hardware)
 }
 
 /**
- * bpf_function - what a function costs whose entry and return read two counters
+ * bpf_function - measure a function whose entry and return read two counters
  * @op:		calls the function
- * @base:	what that costs without probes
+ * @base:	what @op costs without probes
  * @entry:	event of the probe at its entry, keeps its program until it is closed
  * @ret:	event of that at its return
  *
@@ -355,7 +355,7 @@ struct cost bpf_function(const struct op *op, struct cost base, int entry, int r
 }
 
 /**
- * bpf_edges - what a start or a stop costs that a BPF program does
+ * bpf_edges - measure a start and a stop that BPF programs do
  * @class:	of the rows
  * @hardware:	also with counters of the PMU
  */

@@ -22,7 +22,7 @@
 #define EXIT_GETPPID	"syscalls/sys_exit_getppid"
 #define TARGETS		64
 
-/* What the BPF edges of both architectures read, the cheapest event, and the PMU. */
+/* Kinds of targets: a count that the kernel has at hand, a clock, and a hardware counter. */
 enum kind {
 	PAGE_FAULTS,
 	TASK_CLOCK,
@@ -315,8 +315,8 @@ static void closed_targets(struct cost base, struct cost counting)
 }
 
 /*
- * Another task holds a gate, or only its trigger, and waits. Its events are
- * opened by itself, and it tells through @ready what came of it.
+ * Another task holds a gate, or only its trigger, and waits. The task opens its
+ * events itself, and tells through @ready whether that worked.
  */
 static int other_task(bool gated, struct cost *cost)
 {
@@ -348,7 +348,7 @@ static int other_task(bool gated, struct cost *cost)
 	return error;
 }
 
-/* G4: a task that nobody traces. */
+/* G4: a task that is not traced. */
 static void untraced_task(struct cost base)
 {
 	struct cost counted, gated;

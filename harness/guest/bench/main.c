@@ -68,7 +68,7 @@ static void open_output(void)
 	close(fd);
 }
 
-/* What init does before, in a guest that is not made for this program alone. */
+/* Does what init does in other guests: here this program is the first process. */
 static void be_init(void)
 {
 	mount_at("proc", "/proc");
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
 	const bool is_init = getpid() == 1;
 	size_t i;
 
-	/* The program that the exec rows run. */
+	/* The exec rows run this program like this. */
 	if (argc > 1 && !strcmp(argv[1], "exit"))
 		_exit(0);
 

@@ -66,7 +66,7 @@ static double middle_batch(const struct op *op, int batch, int rounds, double *e
 	static double batches[MAX_ROUNDS];
 	int i, apart = 0;
 
-	/* Caches, page tables and the kernel's lazy allocations. */
+	/* Warm up caches, page tables and the kernel's lazy allocations. */
 	time_batch(op, batch);
 	time_batch(op, batch);
 	for (i = 0; i < rounds; i++)

@@ -35,7 +35,7 @@ int perf_software(__u64 config)
 	return perf_count(PERF_TYPE_SOFTWARE, config, -1, 0, false);
 }
 
-/* A sample for each occurrence, and no wakeup: nobody waits. */
+/* Asks for a sample at each occurrence, and for no wakeup, because nothing waits. */
 void sampling_attr(struct perf_event_attr *attr, __u32 type, __u64 config,
 		   __u64 sample_type)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Event sets: vectors of registers, start and stop, and switching sets, beside
- * what a group of perf events takes for the same, and what sets leave to a
- * program that switch without end. The limits are parts of what the like costs
- * in the same boot.
+ * what a group of perf events takes for the same, and what is left to a program
+ * while sets switch without end. The limits are fractions of what comparable
+ * operations cost in the same boot.
  */
 #include "bench.h"
 
@@ -82,13 +82,13 @@ struct session {
 	int nr;
 };
 
-/* Of a simulated PMU: counter @n, which counts nanoseconds, and where it overflows */
+/* A simulated PMU's counter @n, which counts nanoseconds, and where it overflows */
 #define SIM_CLOCK(n, context)	(1 | BIT(8 + (n)) | (__u64)(context) << 24)
 #define SIM_TYPE		"/sys/bus/event_source/devices/pmusim/type"
 #define HARDIRQ			0
 #define SOFTIRQ			2
 
-/* The events of group_open(), whose order is that of these */
+/* The events of group_open(), in the same order */
 static const __u16 registers[MAX_REGS] = {
 	SW_BASE + PERF_COUNT_SW_TASK_CLOCK, SW_BASE + PERF_COUNT_SW_PAGE_FAULTS,
 	SW_BASE + PERF_COUNT_SW_CONTEXT_SWITCHES, SW_BASE + PERF_COUNT_SW_CPU_MIGRATIONS,
@@ -96,7 +96,7 @@ static const __u16 registers[MAX_REGS] = {
 	SW_BASE + PERF_COUNT_SW_ALIGNMENT_FAULTS, SW_BASE + PERF_COUNT_SW_EMULATION_FAULTS,
 };
 
-/* Two sets of @nr registers each, loaded and started. Returns 0 or an errno. */
+/* Loads and starts two sets of @nr registers each. Returns 0 or an errno. */
 static int session_open(struct session *session, int nr)
 {
 	struct setdesc desc = { .id = 1 };
@@ -212,8 +212,8 @@ static void loop_run(void *arg)
 }
 
 /*
- * @sets of @regs registers that have overflowed as soon as they count, each of
- * which asks for the next set. Returns 0 or an errno.
+ * Loads and starts @sets sets of @regs registers that overflow as soon as they
+ * count, each of which asks for the next set. Returns 0 or an errno.
  */
 static int short_sets_open(struct session *session, int sets, int regs, int context)
 {
@@ -249,8 +249,8 @@ static int short_sets_open(struct session *session, int sets, int regs, int cont
 }
 
 /*
- * What is left to a program of a CPU where sets switch as fast as they can: the
- * limit is half of it. A batch takes several ticks.
+ * Measures how much of a CPU is left to a program while sets switch as fast as they
+ * can: the limit is half of it. A batch takes several ticks.
  */
 static void short_sets(int sets, int regs, int context, const char *name)
 {

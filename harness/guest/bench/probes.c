@@ -21,7 +21,7 @@ static void probed_run(void *arg)
 	probed();
 }
 
-/* Offset of an address in the file that it was mapped from. */
+/* Finds the offset of an address in the file that it was mapped from. */
 static long file_offset(unsigned long address)
 {
 	unsigned long begin, end, offset;
@@ -130,7 +130,7 @@ static void gated_uprobe(struct cost counting)
 	gate_at_probe(&attr, &op, base, counting);
 }
 
-/* The events of both ends of probed(). */
+/* Opens the events of both ends of probed(). */
 static bool function_open(int fd[2])
 {
 	struct perf_event_attr attr;
@@ -158,7 +158,7 @@ static void function_close(int fd[2])
 
 /*
  * G9: what `perf stat --inside` does, two events that a function opens and closes. @bpf
- * is what it costs to read them there.
+ * is the cost of BPF programs that read the events there.
  */
 static void inside_function(const struct op *op, struct cost base, double bpf)
 {

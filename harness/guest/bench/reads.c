@@ -170,7 +170,7 @@ static void groups(bool hardware)
 	}
 }
 
-/* What follows each value is written apart from it. */
+/* The kernel writes the words that follow each value separately. */
 static void groups_with_ids(bool hardware)
 {
 	static const int sizes[] = { 1, 4, 8 };

@@ -107,7 +107,7 @@ static void fill_ring(int fd, struct perf_event_mmap_page *ring)
 	ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
-/* A ring that nobody maps, and what it surely holds when it is full. */
+/* A ring that is not mapped, and the bytes that it surely holds when it is full. */
 #define SPLICED	(MIB - page_size)
 
 static int spliced, small_pipe[2];
@@ -129,7 +129,7 @@ static void fill_spliced(void *arg)
 	ioctl(spliced, PERF_EVENT_IOC_DISABLE, 0);
 }
 
-/* As much at once as goes into a pipe that nobody has made larger. */
+/* Splices as much at once as a pipe of the default size takes. */
 static void splice_run(void *arg)
 {
 	ssize_t done, nr;

@@ -67,7 +67,7 @@ static void sampled(const struct subject *subject, struct perf_event_attr *attr,
 	close(fd);
 }
 
-/* An event that samples, but not now: disabled, then with its ring paused. */
+/* Measures an event that does not sample now: disabled, then with its ring paused. */
 static void idle(const struct subject *subject, struct perf_event_attr *attr)
 {
 	int fd = perf_open(attr, -1);
@@ -90,7 +90,7 @@ out:
 	close(fd);
 }
 
-/* T1 and T2: what counts needs no record, and less for each further event. */
+/* T1 and T2: an event that counts needs no record, and each further one costs less. */
 static void many_counted(const struct subject *subject, struct perf_event_attr *attr)
 {
 	static const int sizes[] = { 1, 8, 64 };
@@ -117,7 +117,7 @@ static void many_counted(const struct subject *subject, struct perf_event_attr *
 		close(fds[--nr]);
 }
 
-/* Others at the tracepoint need a record of each hit. */
+/* Another event at the tracepoint needs a record of each hit. */
 static void counted_beside(const struct subject *subject, struct perf_event_attr *attr)
 {
 	int other = perf_open(attr, -1);

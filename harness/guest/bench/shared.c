@@ -106,7 +106,7 @@ static int measure_edge(int cpus, struct cost *cost)
 	return 0;
 }
 
-/* G7. What other CPUs have costs nothing here. */
+/* G7. Targets of other CPUs cost nothing here. */
 static void edges(const int *cpus, int n)
 {
 	const char *row = "gate edge, a target on each of %d CPUs";
@@ -152,9 +152,9 @@ static int measure_fork(int cpus, bool gated, struct cost *cost)
 }
 
 /*
- * G8. The limit is 3 % over the plain events. With fewer of them, what does not depend on
- * their number is more than that: a task with gates keeps its context, and does not
- * exchange it with the next one.
+ * G8. The limit is 3 % over the plain events. With fewer events, the cost that does not
+ * depend on their number is more than that: a task with gates keeps its context, and does
+ * not exchange it with the next one.
  */
 static void forks(int cpus)
 {

@@ -59,15 +59,15 @@ static void measure_pair(struct pair *pair, int nr, bool hardware, enum owner ow
 		.rounds = 400,
 		/*
 		 * Each wakeup costs six more while the scheduler takes the CPU for
-		 * overloaded, see add_nr_running(): for as long as it lasts that
-		 * something else wanted to run at the wrong moment.
+		 * overloaded, see add_nr_running(), which it does for a while after
+		 * another task wanted to run at the wrong moment.
 		 */
 		.percentile = 10,
 	};
 	struct cost cost = measure(&op), again;
 	int i;
 
-	/* That may last for a whole measurement, so an exact row takes the least of several. */
+	/* An overload may last for a whole row: an exact one takes the least of several. */
 	for (i = 0; i < 4 && owner == OWNER_NOBODY; i++) {
 		usleep(50000);
 		again = measure(&op);
@@ -81,7 +81,7 @@ static void measure_pair(struct pair *pair, int nr, bool hardware, enum owner ow
 		       hardware ? "hw" : "sw", owner_name[owner]);
 }
 
-/* Whoever opens events for both tasks; the mappings go with the task. */
+/* Opens the events that a task has of its own; the mappings go with the task. */
 static void open_own(struct group *group, int nr, bool hardware, enum owner owner)
 {
 	int i;
@@ -132,8 +132,8 @@ static void owners(int nr, bool hardware)
 }
 
 /*
- * Whether the one that wakes goes on or is preempted depends for fair tasks on
- * how long both have run, which differs between kernels by what is measured.
+ * Whether a task that wakes another one goes on or is preempted depends for fair tasks
+ * on how long both have run, which differs between kernels by what is measured.
  */
 static void no_wakeup_preemption(void)
 {

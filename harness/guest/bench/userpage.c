@@ -10,7 +10,7 @@
 #define __always_inline	inline __attribute__((__always_inline__))
 #endif
 
-/* A value that is used, for the compiler. */
+/* Makes the compiler believe that a value is used. */
 static inline void keep(__u64 value)
 {
 	asm volatile("" : : "r" (value));
@@ -190,7 +190,7 @@ static void measure_page(const char *class, void (*run)(void *arg), void *arg,
 	report(class, measure(&op), "%s", operation);
 }
 
-/* What goes with a mapping: the page is kept right by the kernel. */
+/* While an event is mapped, the kernel keeps its page right as well. */
 static void toggle_run(void *arg)
 {
 	int fd = *(int *)arg;

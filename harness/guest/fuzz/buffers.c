@@ -57,7 +57,7 @@ static long map_page(struct walk *walk)
 		       page_size(), prot, true);
 }
 
-/* A buffer of this thread whose page it may write to. */
+/* Pick a buffer of this thread whose page it may write to. */
 static struct map *any_buffer(struct walk *walk)
 {
 	struct map *map = &walk->maps[below(walk, NR_MAPS)];
@@ -66,8 +66,8 @@ static struct map *any_buffer(struct walk *walk)
 }
 
 /*
- * The page says where the area is to be, and anybody who has it mapped may say something
- * else meanwhile.
+ * The page says where the area is to be, and any thread that has mapped the page may
+ * change that meanwhile.
  */
 static long map_aux(struct walk *walk)
 {
@@ -125,7 +125,7 @@ static long read_page(struct walk *walk)
 	return tries;
 }
 
-/* What was read, or anything. */
+/* Set the tail to what was read, or to anything. */
 static long move_tail(struct walk *walk)
 {
 	struct map *map = any_buffer(walk);
@@ -141,7 +141,7 @@ static long move_tail(struct walk *walk)
 	return 0;
 }
 
-/* All of the page, once in a while: nothing in the kernel may believe it. */
+/* Overwrite all of the page now and then: nothing in the kernel may trust it. */
 static long scribble(struct walk *walk)
 {
 	struct map *map = any_buffer(walk);
@@ -186,13 +186,13 @@ static long allocate(struct walk *walk)
 	if (once_in(walk, 16))
 		((unsigned char *)&buffer)[below(walk, sizeof(buffer))] = any_word(walk);
 	ret = ioctl(fd, PERF_EVENT_IOC_ALLOC_BUFFER, &buffer);
-	/* Others may write to it too. */
+	/* Other events may write to the buffer, too. */
 	if (!ret && once_in(walk, 2))
 		ioctl(any_fd(walk), PERF_EVENT_IOC_SET_OUTPUT, fd);
 	return ret;
 }
 
-/* One in 64 waits, until somebody kills it. */
+/* One call in 64 waits until its process is killed. */
 static long take(struct walk *walk)
 {
 	unsigned int flags = once_in(walk, 64) ? 0 : SPLICE_F_NONBLOCK;
@@ -201,7 +201,7 @@ static long take(struct walk *walk)
 	return splice(any_fd(walk), NULL, walk->pipe[1], NULL, len, flags);
 }
 
-/* What is in the pipe goes somewhere, is looked at, or is there twice. */
+/* Move what is in the pipe elsewhere, read it, or duplicate it. */
 static long give(struct walk *walk)
 {
 	static int nowhere = -1;
@@ -231,7 +231,7 @@ static long snapshot(struct walk *walk)
 	return ioctl(any_fd(walk), PERF_EVENT_IOC_AUX_SNAPSHOT, &snapshot);
 }
 
-/* Lets a simulated AUX area be written to: so many bytes at once. */
+/* Let the simulated PMU write so many bytes to its AUX area at once. */
 static long tick_aux(struct walk *walk)
 {
 	char path[64], text[32];

@@ -22,7 +22,7 @@
 
 volatile uint64_t watched[4];
 
-/* Has an address of its own, and more than a jump to begin with. */
+/* A target of probes, with an address of its own, and more than a jump to begin with. */
 __attribute__((noinline)) void probed(void)
 {
 	asm volatile("" : : : "memory");
@@ -44,14 +44,14 @@ static unsigned int tracepoint_id(const char *name)
 	return atoi(text);
 }
 
-/* Where a function of this program lies in its file, which is not moved when it is loaded. */
+/* Get the offset of a function in the file of this program, which is not relocated. */
 static uint64_t file_offset(void (*function)(void))
 {
 	extern char __executable_start[];
 	uint64_t address = (uintptr_t)function;
 
 #if defined(__powerpc64__)
-	/* Past what sets up the pointer to the table of contents. */
+	/* Skip the instructions that set up the pointer to the table of contents. */
 	address += 8;
 #endif
 	return address - (uintptr_t)__executable_start;
@@ -72,7 +72,7 @@ static unsigned int nth_tracepoint(unsigned int which)
 	return ids[which];
 }
 
-/* What everybody may open is more frequent: events that two can be linked of. */
+/* Prefer events that any user may open, because two of them can be linked. */
 static void pick_kind(struct walk *walk, struct perf_event_attr *attr)
 {
 	static unsigned int sim, sim_aux, uprobe;
@@ -85,7 +85,7 @@ static void pick_kind(struct walk *walk, struct perf_event_attr *attr)
 	}
 	attr->sample_period = once_in(walk, 2) ? 1 + below(walk, 100) : 0;
 	kind = below(walk, 16);
-	/* Kept to one area: what there is most to do with. */
+	/* A walk that is kept to one area prefers the event with which it can do most. */
 	if (once_in(walk, 2)) {
 		switch (walk->areas) {
 		case RING:
@@ -106,7 +106,7 @@ static void pick_kind(struct walk *walk, struct perf_event_attr *attr)
 		attr->type = PERF_TYPE_SOFTWARE;
 		attr->config = once_in(walk, 2) ? PERF_COUNT_SW_PAGE_FAULTS :
 						  below(walk, PERF_COUNT_SW_MAX);
-		/* Of clocks this is a time. */
+		/* The period of a clock is a time. */
 		if (attr->config <= PERF_COUNT_SW_TASK_CLOCK && attr->sample_period)
 			attr->sample_period = NSEC_PER_MSEC * (1 + below(walk, 10));
 		break;
@@ -142,7 +142,7 @@ static void pick_kind(struct walk *walk, struct perf_event_attr *attr)
 	}
 }
 
-/* Half of them are plain, so that there is much that can be done with them. */
+/* Half of the events are plain, so that there is much that can be done with them. */
 static void pick_attributes(struct walk *walk, struct perf_event_attr *attr)
 {
 	attr->size = sizeof(*attr);
@@ -184,7 +184,7 @@ static void pick_attributes(struct walk *walk, struct perf_event_attr *attr)
 	} else {
 		attr->wakeup_events = below(walk, 4);
 	}
-	/* Something that nobody has thought of. */
+	/* Try something that no test was written for. */
 	if (once_in(walk, 32))
 		((unsigned char *)attr)[below(walk, sizeof(*attr))] ^= 1 << below(walk, 8);
 }
@@ -235,7 +235,7 @@ static long copy_any(struct walk *walk)
 	return fd;
 }
 
-/* The plain ioctls, one in 16 with an argument that is none. */
+/* Make one of the plain ioctls, one in 16 with an invalid argument. */
 static long control(struct walk *walk)
 {
 	static const unsigned long commands[] = {
@@ -296,7 +296,7 @@ static long link_gate(struct walk *walk)
 	return ioctl(any_fd(walk), command, any_target(walk));
 }
 
-/* Both ends at once, so that there are gates that open and close. */
+/* Link a starter and a stopper at once, so that there are gates that open and close. */
 static long link_both(struct walk *walk)
 {
 	unsigned long target = any_fd(walk);
@@ -310,7 +310,7 @@ static long join_gate(struct walk *walk)
 	return ioctl(any_fd(walk), PERF_EVENT_IOC_JOIN_GATE, any_target(walk));
 }
 
-/* A gate as perf has it: two triggers on any CPU, and targets that share it. */
+/* Open a gate as perf does: two triggers on any CPU, and targets that share it. */
 static long open_gate(struct walk *walk)
 {
 	const struct perf_event_attr plain = {
@@ -351,7 +351,7 @@ static long clear_gate(struct walk *walk)
 	return ioctl(any_fd(walk), PERF_EVENT_IOC_CLEAR_GATE, once_in(walk, 8) ? any_word(walk) : 0);
 }
 
-/* What is recorded of each window, most of it well formed. */
+/* Set what is recorded of each window, mostly with valid values. */
 static long set_windows(struct walk *walk)
 {
 	struct perf_event_windows windows = {
@@ -380,7 +380,7 @@ static long get_windows(struct walk *walk)
 		     once_in(walk, 64) ? any_word(walk) : (unsigned long)&histogram);
 }
 
-/* Whatever a trigger or a target may count. */
+/* Do something that a trigger or a target may count. */
 static long fire(struct walk *walk)
 {
 	static const char *const ticks[] = { "cpu0/tick", "cpu1/tick" };

@@ -36,7 +36,7 @@ struct map {
 	bool	is_buffer;
 };
 
-/* What all processes see. */
+/* State that all processes share. */
 struct board {
 	pid_t		pids[NR_WORKERS];
 	pid_t		group;
@@ -52,17 +52,17 @@ struct walk {
 	unsigned int	areas;
 	unsigned int	depth;
 	struct board	*board;
-	/* Those of the process. */
+	/* The descriptors of the process, and its pipe. */
 	int		*slots;
 	int		*pipe;
-	/* Nobody else unmaps them. */
+	/* No other thread unmaps these. */
 	struct map	maps[NR_MAPS];
 };
 
 struct action {
 	const char	*name;
 	unsigned int	areas;
-	/* Of all that there is to do in an area, this many. */
+	/* How often an area does this, relative to its other actions. */
 	unsigned int	weight;
 	/* 0 or more if it was done. */
 	long		(*act)(struct walk *walk);
@@ -87,7 +87,7 @@ static inline unsigned int below(struct walk *walk, unsigned int limit)
 	return (next_random(&walk->random) >> 33) % limit;
 }
 
-/* Once in so many times. */
+/* Return true once in so many times. */
 static inline bool once_in(struct walk *walk, unsigned int times)
 {
 	return !below(walk, times);
@@ -100,7 +100,7 @@ static inline uint64_t any_word(struct walk *walk)
 	return word >> below(walk, 64);
 }
 
-/* A place that all kinds of descriptors come into and go from. */
+/* Pick a slot, which descriptors of all kinds come into and go from. */
 static inline int *any_slot(struct walk *walk)
 {
 	return &walk->slots[below(walk, NR_SLOTS)];
@@ -111,7 +111,7 @@ static inline int any_fd(struct walk *walk)
 	return __atomic_load_n(any_slot(walk), __ATOMIC_RELAXED);
 }
 
-/* Contexts are kept where few others come, or the calls on them would find none. */
+/* Contexts have slots that few others get, or the calls on contexts would find none. */
 static inline int any_context(struct walk *walk)
 {
 	if (once_in(walk, 16))

@@ -11,8 +11,8 @@
  * and begin again; in all areas at once a CPU goes and comes back as well.
  *
  * SEED decides what each thread does and in which order, not how they meet. The kernel
- * tells what is wrong: KASAN, lockdep and kmemleak are meant to be there. What is printed
- * in the end, how many calls of which kind had success, tells that it was no idle walk.
+ * tells what is wrong: KASAN, lockdep and kmemleak are meant to be there. In the end the
+ * program prints how many calls of each kind had success, to show that it was not idle.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -78,7 +78,7 @@ unsigned int pmu_type(const char *name)
 	return strtoul(text, NULL, 0);
 }
 
-/* What was there is closed, whoever is about to use it. */
+/* Close what was in the slot, even if another thread is about to use it. */
 static void put_in(int *slot, int fd)
 {
 	int old = __atomic_exchange_n(slot, fd, __ATOMIC_RELAXED);
@@ -153,7 +153,7 @@ static void *second_thread(void *arg)
 	return NULL;
 }
 
-/* Mappings of events are not copied, other threads are not either. */
+/* The child has neither the mappings of events nor the other threads. */
 static void walk_child(struct walk *walk)
 {
 	unsigned int steps = 20 + below(walk, 200);
@@ -177,7 +177,7 @@ static void execute_again(struct walk *walk, unsigned int area, int number)
 	_exit(2);
 }
 
-/* What was open when this program was executed again. */
+/* Adopt the descriptors that were open when this program executed itself. */
 static void adopt_files(void)
 {
 	struct dirent *entry;
@@ -224,7 +224,7 @@ static void worker(struct board *board, unsigned int area, uint64_t seed, int nu
 	}
 	if (number & 1 && !again && (setgid(ORDINARY_USER) || setuid(ORDINARY_USER)))
 		_exit(2);
-	/* Of an ordinary user too: who executes again looks at itself. */
+	/* The process of an ordinary user must be able to read its own /proc files, too. */
 	prctl(PR_SET_DUMPABLE, 1);
 	if (pthread_create(&thread, NULL, second_thread, &walks[1]))
 		_exit(2);
@@ -281,7 +281,7 @@ static long now_ms(void)
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* One process is killed now and then, all that have ended begin again. */
+/* Kill one process now and then, and begin those again that have ended. */
 static void watch(struct board *board, unsigned int area, uint64_t seed, unsigned int seconds)
 {
 	struct walk own = { .random = mix(seed, 99, 99) };
@@ -355,7 +355,7 @@ int main(int argc, char **argv)
 		board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED, BOARD_FD, 0);
 		if (board == MAP_FAILED)
 			return 2;
-		/* Who has lost his parent is waited for here. */
+		/* Wait here for processes that have lost their parent. */
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
 		write_text("/proc/sys/kernel/perf_event_paranoid", "-1");
 		watch(board, areas[i].areas, seed, atoi(argv[3]));

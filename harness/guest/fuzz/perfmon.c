@@ -13,7 +13,7 @@
 
 #include "fuzz.h"
 
-/* One software event of this thread or of a CPU, so that there are contexts that count. */
+/* Set up one software event of this thread or of a CPU, so that some contexts count. */
 static void set_up(struct walk *walk, int fd, bool is_system_wide)
 {
 	struct pfarg_load load = {};
@@ -57,7 +57,7 @@ static long create(struct walk *walk)
 	return fd;
 }
 
-/* One register of the machine or of software, or garbage. */
+/* Pick one register of the machine or of software, or garbage. */
 static unsigned int any_register(struct walk *walk)
 {
 	if (once_in(walk, 32))
@@ -65,7 +65,7 @@ static unsigned int any_register(struct walk *walk)
 	return once_in(walk, 2) ? PFM_SW_BASE + below(walk, 7) : below(walk, 4);
 }
 
-/* The first one is always there. */
+/* Pick a set. Set 0 is always there. */
 static unsigned int any_set(struct walk *walk)
 {
 	return once_in(walk, 2) ? below(walk, 3) : 0;
@@ -128,7 +128,7 @@ static long load(struct walk *walk)
 		.load_set = any_set(walk),
 	};
 
-	/* A number of a CPU, or a thread. */
+	/* The number of a CPU, or of a thread. */
 	if (!once_in(walk, 4))
 		load.load_pid = once_in(walk, 2) ? syscall(__NR_gettid) :
 						   walk->board->pids[below(walk, NR_WORKERS)];
@@ -200,7 +200,7 @@ static long map_samples(struct walk *walk)
 	return 0;
 }
 
-/* Contexts for programs of perfmon 2.8, and the name of its directory */
+/* Switch the compatibility with programs of perfmon 2.8 on or off. */
 static long compat(struct walk *walk)
 {
 	int fd = open("/proc/sys/kernel/perfmon_compat", O_WRONLY | O_CLOEXEC);

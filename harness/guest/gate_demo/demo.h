@@ -24,7 +24,7 @@
 
 #include "../lib/report.h"
 
-/* What read(2) gives with the read_format of event_attr(). */
+/* The result of read(2) with the read_format of event_attr(). */
 struct reading {
 	__u64 value;
 	__u64 enabled;

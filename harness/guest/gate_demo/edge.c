@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What it costs to move a gate: a system call whose entry and exit are
- * triggers, with a target and without. And what the same takes with ioctls.
+ * The cost of moving a gate: a system call whose entry and exit are triggers, with a
+ * target and without, and the same with ioctls.
  *
  * The rounds alternate and the best of each kind counts, because a guest does
  * not always have its host's CPU.
@@ -79,7 +79,7 @@ struct edge_cost measure_edge(void)
 	cost.edge = (gated - bare) / (2 * CALLS);
 	cost.ioctl = switched / (2 * CALLS);
 	cost.calls = ROUNDS * CALLS;
-	/* Whoever takes a gate away opens it once more. */
+	/* Taking a gate away opens it once more. */
 	cost.windows = event_read(target).gate_count - ROUNDS;
 	close(enter);
 	close(exit);

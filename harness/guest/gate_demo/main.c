@@ -20,7 +20,7 @@
 /*
  * Clocks and hardware counters run while one firing goes from target to target,
  * some hundred ns apart, or longer if the host takes the guest's CPU away just
- * there. What counts occurrences has no such excuse.
+ * there. Events that count occurrences have no such excuse.
  */
 #define SUM_TOLERANCE	0.02
 
@@ -38,7 +38,7 @@ struct quantity {
 	__u64 config;
 	const char *tracepoint;
 	double tolerance;
-	/* What one unit of the report is. */
+	/* The value of one unit of the report. */
 	unsigned int unit;
 	int fd[NR_WAYS];
 	struct reading before[NR_WAYS];
@@ -64,7 +64,7 @@ static struct quantity quantities[] = {
 #define PAGE_FAULTS	0
 #define CPU_CLOCK	3
 
-/* Those of the quantities that can be had here. */
+/* Number of quantities that can be counted here. */
 static size_t nr_quantities;
 static int enter, leave;
 
@@ -224,7 +224,7 @@ static void check_windows(const struct timeline *timeline, __u64 nr_triggers[2])
 	      nr_triggers[1]);
 }
 
-/* The time that gates say against the time of the samples. */
+/* Compare the time that gates tell with the time of the samples. */
 static void check_times(const struct timeline *timeline)
 {
 	__u64 gate_time = quantities[PAGE_FAULTS].reading[INSIDE].gate_time;
@@ -237,7 +237,7 @@ static void check_times(const struct timeline *timeline)
 	      100 * TIME_TOLERANCE);
 }
 
-/* Two targets that were measured apart against one without a gate. */
+/* Compare the sum of two targets that were measured apart with one without a gate. */
 static void check_sums(void)
 {
 	bool exact = true, close = true;
@@ -260,7 +260,7 @@ static void check_sums(void)
 	      100 * SUM_TOLERANCE);
 }
 
-/* What must be true of each event alone. */
+/* Check what must be true of each event alone. */
 static void check_parts(void)
 {
 	bool parts = true, ungated = true, running = true;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /*
- * Away from the first CPU and its interrupts. With a random layout of its
+ * Stay away from the first CPU and its interrupts. With a random layout of its
  * memory the program would not take the same page faults each time.
  */
 static void settle_down(void)
@@ -76,7 +76,7 @@ void program_write_once(struct program *program)
 		die("the program ended before it began");
 }
 
-/* From execve(2) to its end. */
+/* Run the program from execve(2) to its end. */
 void program_run(struct program *program)
 {
 	char byte = 0;

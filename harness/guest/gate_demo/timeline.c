@@ -42,7 +42,7 @@ static int open_sampler(const char *name, pid_t pid, bool program)
 	attr.sample_id_all = 1;
 	attr.disabled = 1;
 	attr.enable_on_exec = 1;
-	/* Nobody waits for records. */
+	/* Nothing waits for records. */
 	attr.watermark = 1;
 	attr.wakeup_watermark = 1U << 31;
 	/* Begin and end of the program, to have the whole run. */
@@ -115,7 +115,7 @@ static void add_record(struct timeline *timeline, const void *record,
 	}
 }
 
-/* The records of a program that has ended: nobody writes any more. */
+/* Read the records of a program that has ended, so that no more are written. */
 struct timeline recorder_read(struct recorder *recorder)
 {
 	const char *data = (char *)recorder->ring + recorder->ring->data_offset;
@@ -149,7 +149,7 @@ __u64 timeline_open_time(const struct timeline *timeline)
 	return sum;
 }
 
-/* The share of each column of [START, END) in which a window is open. */
+/* Compute the share of each column of [START, END) in which a window is open. */
 static void fill_columns(const struct timeline *timeline, double *columns,
 			 double start, double end)
 {
@@ -170,7 +170,7 @@ static void fill_columns(const struct timeline *timeline, double *columns,
 	}
 }
 
-/* One line, as dark as there is open time. The most of it is in *MOST. */
+/* Print one line, as dark as there is open time. Set *MOST to the most of a column. */
 static void picture_line(const struct timeline *timeline, double start,
 			 double end, double *most)
 {
@@ -190,7 +190,7 @@ static void picture_line(const struct timeline *timeline, double start,
 	       (end - timeline->start) / 1e6);
 }
 
-/* The whole run, and some windows from the middle of it. */
+/* Print the whole run, and some windows from the middle of it. */
 void timeline_picture(const struct timeline *timeline)
 {
 	size_t first = timeline->nr_exit / 2;
@@ -206,7 +206,7 @@ void timeline_picture(const struct timeline *timeline)
 	       100 * most, last - first + 1, 100 * most_zoomed);
 }
 
-/* All windows for who draws a finer picture, in ns of the run. */
+/* Print all windows, for a finer picture, in ns of the run. */
 void timeline_dump(const struct timeline *timeline)
 {
 	const struct window *window;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the guest's demonstrations share: checks of their figures against each
- * other, and one line at the end for whoever collects them.
+ * Code that the guest's demonstrations share: checks of their figures against each
+ * other, and one line at the end for the harness, which collects them.
  */
 #ifndef _REPORT_H
 #define _REPORT_H
@@ -16,10 +16,10 @@
 /* Say why there is no report, and exit. */
 noreturn void die(const char *format, ...) __format(1, 2);
 
-/* One line for what must be true. */
+/* Print one line about what must be true. */
 void check(bool good, const char *format, ...) __format(2, 3);
 
-/* The last line. Returns the exit status: 1 if a check has failed. */
+/* Print the last line. Returns the exit status: 1 if a check has failed. */
 int verdict(const char *feature, const char *format, ...) __format(2, 3);
 
 #endif /* _REPORT_H */

@@ -29,7 +29,7 @@ static void aux_set_tail(struct ring *ring, __u64 tail)
 	__atomic_store_n(&ring->page->aux_tail, tail, __ATOMIC_RELEASE);
 }
 
-/* Whether the area has the words of these places. */
+/* Tell whether the area has the words of these places. */
 static bool aux_holds(const struct ring *ring, __u64 from, __u64 to)
 {
 	for (; from < to; from += sizeof(__u64))
@@ -53,13 +53,13 @@ static struct ring aux_open(bool tell_gaps, int protection)
 	return ring;
 }
 
-/* Each PERF_RECORD_AUX follows the one before: offset, size, flags. */
+/* Check that each PERF_RECORD_AUX follows the one before: offset, size, flags. */
 static bool records_join(struct ring *ring, __u64 *end)
 {
 	struct record record;
 
 	while (ring_next(ring, &record)) {
-		/* Once, before all others. */
+		/* This record comes once, before all others. */
 		if (record.header.type == PERF_RECORD_ITRACE_START)
 			continue;
 		if (record.header.type != PERF_RECORD_AUX || record.word[0] != *end ||
@@ -109,7 +109,7 @@ static __u64 overrun(struct ring *ring)
 	return head;
 }
 
-/* The gap by the record: id, place, stop, start, number of stops. */
+/* Get the gap from the record: id, place, stop, start, number of stops. */
 static double gap_of_record(struct ring *ring, __u64 place, __u64 stop[2], __u64 start[2])
 {
 	struct record record;
@@ -146,7 +146,7 @@ void show_gaps(void)
 		gap = gap_of_record(&ring, head, stop, start);
 		nr += gap > 0;
 		sum += gap;
-		/* What the reader's own clock allows. */
+		/* The reader's own clock gives these bounds. */
 		least += start[0] - stop[1];
 		most += start[1] - stop[0];
 	}
@@ -166,7 +166,7 @@ void show_snapshots(void)
 	__u64 written = 0, from, bytes = 0;
 
 	for (int i = 0; i < NR_SNAPSHOTS; i++) {
-		/* Of different lengths, so that the place is anywhere in the area. */
+		/* Lengths differ, so that the place is anywhere in the area. */
 		sim_tick("pmusim_aux", 8 * (1 + 997 * i % 6000));
 		written += 8 * (1 + 997 * i % 6000);
 		snapshot = (struct perf_event_aux_snapshot) { .size = sizeof(snapshot) };

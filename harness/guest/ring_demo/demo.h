@@ -53,7 +53,7 @@ void show_stream(void);
 void show_gaps(void);
 void show_snapshots(void);
 
-/* What the verdict says. */
+/* Figures of the verdict. */
 struct figures {
 	unsigned long	samples;
 	unsigned long	lost;

@@ -57,7 +57,7 @@ void event_ioctl(int fd, const char *name, unsigned long command, unsigned long 
 		die("%s: %s", name, strerror(errno));
 }
 
-/* An event of the first CPU and its buffer. */
+/* Open an event of the first CPU and its buffer. */
 struct ring ring_open(struct perf_event_attr *attr)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -86,7 +86,7 @@ void ring_map_aux(struct ring *ring, int protection)
 		die("mmap of an AUX area: %s", strerror(errno));
 }
 
-/* The next record, and its room back to the kernel. False if there is none. */
+/* Take the next record, and give its room back. False if there is none. */
 bool ring_next(struct ring *ring, struct record *record)
 {
 	__u64 head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define PERIOD	100
-/* Samples between two looks of the reader, who leaves no room unused. */
+/* Samples between two looks of the reader, which use all of the room. */
 #define BURST	1000
 #define BURSTS	10
 
@@ -26,13 +26,13 @@ static struct perf_event_attr sampling(unsigned int context)
 	attr.sample_period = PERIOD;
 	attr.sample_type = PERF_SAMPLE_PERIOD | PERF_SAMPLE_READ;
 	attr.read_format = PERF_FORMAT_LOST;
-	/* Nobody waits for records. */
+	/* Nothing waits for records. */
 	attr.watermark = 1;
 	attr.wakeup_watermark = 1U << 31;
 	return attr;
 }
 
-/* Read what there is: how many samples, the last of which is number *LAST. */
+/* Read what there is. Return the number of samples; the last one has number *LAST. */
 static unsigned long drain(struct ring *ring, unsigned long *last, unsigned long *lost,
 			   bool *whole)
 {
@@ -77,7 +77,7 @@ static bool read_all(unsigned int context, unsigned long *nr, double *laps)
 	return whole && !lost && *nr - before == BURST * BURSTS;
 }
 
-/* A reader who comes too late learns how many are missing, and which. */
+/* A reader that comes too late learns how many are missing, and which. */
 static void lose_some(void)
 {
 	struct perf_event_attr attr = sampling(0);
@@ -107,7 +107,7 @@ void show_samples(void)
 	double laps = 0;
 	bool all = true;
 
-	/* What is exact must not be throttled. */
+	/* The samples must not be throttled, because their number is checked. */
 	put_number("/proc/sys/kernel/perf_event_max_sample_rate", 10000000);
 	for (size_t i = 0; i < ARRAY_SIZE(contexts); i++) {
 		if (read_all(i, &nr, &laps))

@@ -11,7 +11,7 @@
 #include <linux/types.h>
 
 #define PFM_VERSION_MAJ			2
-/* An integer, not a fraction; clients of 2.8 accept 80 to 89. */
+/* The minor version is an integer, not a fraction; clients of 2.8 accept 80 to 89. */
 #define PFM_VERSION_MIN			83
 #define PFM_VERSION			((PFM_VERSION_MAJ << 16) | PFM_VERSION_MIN)
 
@@ -37,9 +37,9 @@ struct pfarg_ctx {
 	__s32	ctx_fd;
 	/** @ctx_pmu_type: type of a PMU of perf events, 0 for the PMU of the CPU */
 	__u32	ctx_pmu_type;
-	/** @ctx_rsvd: 0 */
+	/** @ctx_rsvd: must be 0 */
 	__u32	ctx_rsvd;
-	/** @ctx_reserved: 0 */
+	/** @ctx_reserved: must be 0 */
 	__u64	ctx_reserved[6];
 };
 
@@ -52,7 +52,7 @@ struct pfarg_ctx {
 #define PFM_REGFL_OVFL_NOTIFY		0x00000001
 #define PFM_REGFL_RANDOM		0x00000002
 
-/* Both, out: reason for which the rest of the vector was not processed */
+/* Both kinds of reg_flags, out: reason for which the rest of the vector was not processed */
 #define PFM_REGFL_RETFL_NOTAVAIL	0x80000000
 #define PFM_REGFL_RETFL_EINVAL		0x40000000
 #define PFM_REGFL_RETFL_NOSET		0x20000000
@@ -70,7 +70,7 @@ struct pfarg_pmc {
 	__u32	reg_flags;
 	/** @reg_value: value, as the machine or the PMU defines it */
 	__u64	reg_value;
-	/** @reserved: 0 */
+	/** @reserved: must be 0 */
 	__u64	reserved[4];
 };
 
@@ -84,27 +84,27 @@ struct pfarg_pmd {
 	__u16	reg_set;
 	/** @reg_flags: in: PFM_REGFL_OVFL_NOTIFY, _RANDOM, out: _RETFL_* */
 	__u32	reg_flags;
-	/** @reg_value: value; overflows when it wraps */
+	/** @reg_value: value of the counter, which overflows when it wraps */
 	__u64	reg_value;
 	/** @reg_long_reset: value after pfm_restart(2) */
 	__u64	reg_long_reset;
-	/** @reg_short_reset: value after an overflow that is not masked */
+	/** @reg_short_reset: value after an overflow that does not mask the context */
 	__u64	reg_short_reset;
 	/** @reg_last_reset_val: out: value written by the last reset or pfm_write_pmds(2) */
 	__u64	reg_last_reset_val;
-	/** @reg_ovfl_switch_cnt: overflows until PFM_SETFL_OVFL_SWITCH switches, 0 never */
+	/** @reg_ovfl_switch_cnt: overflows until PFM_SETFL_OVFL_SWITCH switches; 0: never */
 	__u64	reg_ovfl_switch_cnt;
 	/** @reg_reset_pmds: registers that are reset with this one */
 	__u64	reg_reset_pmds[PFM_BV_WORDS];
 	/** @reg_smpl_pmds: registers whose values go into a sample of this one */
 	__u64	reg_smpl_pmds[PFM_BV_WORDS];
-	/** @reg_smpl_eventid: for the sampling format */
+	/** @reg_smpl_eventid: ignored */
 	__u64	reg_smpl_eventid;
 	/** @reg_random_mask: bits of the reset value that PFM_REGFL_RANDOM changes */
 	__u64	reg_random_mask;
 	/** @reg_random_seed: ignored */
 	__u32	reg_random_seed;
-	/** @reserved: 0 */
+	/** @reserved: must be 0 */
 	__u32	reserved[7];
 };
 
@@ -114,11 +114,11 @@ struct pfarg_pmd {
 struct pfarg_start {
 	/** @start_set: event set to begin with */
 	__u16	start_set;
-	/** @reserved1: 0 */
+	/** @reserved1: must be 0 */
 	__u16	reserved1;
-	/** @reserved2: 0 */
+	/** @reserved2: must be 0 */
 	__u32	reserved2;
-	/** @reserved3: 0 */
+	/** @reserved3: must be 0 */
 	__u64	reserved3[3];
 };
 
@@ -130,9 +130,9 @@ struct pfarg_load {
 	__u32	load_pid;
 	/** @load_set: event set that is active first */
 	__u16	load_set;
-	/** @reserved1: 0 */
+	/** @reserved1: must be 0 */
 	__u16	reserved1;
-	/** @reserved2: 0 */
+	/** @reserved2: must be 0 */
 	__u64	reserved2[3];
 };
 
@@ -149,15 +149,15 @@ struct pfarg_load {
  * struct pfarg_setdesc - pfm_create_evtsets(2), pfm_delete_evtsets(2)
  */
 struct pfarg_setdesc {
-	/** @set_id: name and place in the order of sets */
+	/** @set_id: number of the set, which orders the sets */
 	__u16	set_id;
 	/** @set_id_next: set that follows with PFM_SETFL_EXPL_NEXT, else 0 */
 	__u16	set_id_next;
 	/** @set_flags: PFM_SETFL_* */
 	__u32	set_flags;
-	/** @set_timeout: timeout of PFM_SETFL_TIME_SWITCH in ns, out: as rounded */
+	/** @set_timeout: timeout of PFM_SETFL_TIME_SWITCH in ns, out: as it will be used */
 	__u64	set_timeout;
-	/** @reserved: 0 */
+	/** @reserved: must be 0 */
 	__u64	reserved[6];
 };
 
@@ -167,7 +167,7 @@ struct pfarg_setdesc {
 struct pfarg_setinfo {
 	/** @set_id: event set */
 	__u16	set_id;
-	/** @set_id_next: as created */
+	/** @set_id_next: as for pfm_create_evtsets(2) */
 	__u16	set_id_next;
 	/** @set_flags: PFM_SETFL_* */
 	__u32	set_flags;
@@ -178,19 +178,22 @@ struct pfarg_setinfo {
 	__u64	set_ovfl_pmds[PFM_BV_WORDS];
 	/** @set_runs: number of times that the set became active */
 	__u64	set_runs;
-	/** @set_timeout: time until the next switch in ns */
+	/** @set_timeout: rest of the timeout in ns, all of it while the set is not active */
 	__u64	set_timeout;
 	/** @set_act_duration: time in ns that the set was active while the target ran */
 	__u64	set_act_duration;
-	/** @set_avail_pmcs: control registers that exist */
+	/**
+	 * @set_avail_pmcs: control registers that exist, without those of counters
+	 * held by others
+	 */
 	__u64	set_avail_pmcs[PFM_BV_WORDS];
 	/** @set_avail_pmds: data registers that exist, without counters held by others */
 	__u64	set_avail_pmds[PFM_BV_WORDS];
 	/** @set_enabled_ns: time in ns that the counters of the set were enabled */
 	__u64	set_enabled_ns;
-	/** @set_running_ns: time in ns that they counted */
+	/** @set_running_ns: time in ns that these counters counted */
 	__u64	set_running_ns;
-	/** @set_lost: overflows that perf throttled and samples that found no space */
+	/** @set_lost: overflows that perf throttled or that no sample or message reports */
 	__u64	set_lost;
 	/** @reserved: 0 */
 	__u64	reserved[3];
@@ -214,7 +217,7 @@ struct pfarg_ovfl_msg {
 	__u16	msg_ovfl_cpu;
 	/** @msg_ovfl_tid: thread */
 	__u32	msg_ovfl_tid;
-	/** @msg_ovfl_ip: instruction pointer, 0 if it may not be known */
+	/** @msg_ovfl_ip: instruction pointer, 0 if it is unknown or hidden */
 	__u64	msg_ovfl_ip;
 	/** @msg_ovfl_pmds: registers that overflowed */
 	__u64	msg_ovfl_pmds[PFM_BV_WORDS];
@@ -226,7 +229,7 @@ struct pfarg_ovfl_msg {
 union pfarg_msg {
 	/** @type: PFM_MSG_* */
 	__u32			type;
-	/** @pfm_ovfl_msg: message of PFM_MSG_OVFL; PFM_MSG_END leaves all but the type 0 */
+	/** @pfm_ovfl_msg: message of PFM_MSG_OVFL; with PFM_MSG_END, the rest of it is 0 */
 	struct pfarg_ovfl_msg	pfm_ovfl_msg;
 };
 
@@ -236,11 +239,11 @@ union pfarg_msg {
 struct pfm_dfl_smpl_arg {
 	/** @buf_size: size in bytes, with the header */
 	__u64	buf_size;
-	/** @buf_flags: 0 */
+	/** @buf_flags: must be 0 */
 	__u32	buf_flags;
-	/** @reserved1: 0 */
+	/** @reserved1: must be 0 */
 	__u32	reserved1;
-	/** @reserved2: 0 */
+	/** @reserved2: must be 0 */
 	__u64	reserved2[6];
 };
 
@@ -260,13 +263,13 @@ struct pfm_dfl_smpl_hdr {
 	__u64	hdr_buf_size;
 	/**
 	 * @hdr_min_buf_space: size in bytes of the largest sample that the
-	 * registers request, at least of a sample with all data registers of
-	 * the PMU
+	 * registers request, and at least that of a sample with all data
+	 * registers of the PMU
 	 */
 	__u64	hdr_min_buf_space;
 	/** @hdr_version: PFM_DFL_SMPL_VERSION */
 	__u32	hdr_version;
-	/** @hdr_buf_flags: as in the argument */
+	/** @hdr_buf_flags: 0, like buf_flags of the argument */
 	__u32	hdr_buf_flags;
 	/** @hdr_reserved: 0 */
 	__u64	hdr_reserved[10];
@@ -282,9 +285,9 @@ struct pfm_dfl_smpl_entry {
 	__u16	ovfl_pmd;
 	/** @reserved: 0 */
 	__u16	reserved;
-	/** @last_reset_val: value that was last reset or written to the register */
+	/** @last_reset_val: value that the register got by its last reset or write */
 	__u64	last_reset_val;
-	/** @ip: instruction pointer, 0 if it may not be known */
+	/** @ip: instruction pointer, 0 if it is unknown or hidden */
 	__u64	ip;
 	/** @tstamp: time in ns */
 	__u64	tstamp;

@@ -64,7 +64,7 @@ void perf_gate_put_key(void)
  * perf_gate_zalloc() - Allocate zeroed memory for one of the objects of gates
  * @size:	Bytes
  *
- * A test lets it fail.
+ * KUnit tests make it fail.
  *
  * Context: Process context, may sleep.
  * Return: The memory, NULL without any.
@@ -77,11 +77,30 @@ void *perf_gate_zalloc(size_t size)
 }
 
 /**
- * perf_gate_can_stop() - Would a closed gate stop an event on its PMU?
+ * perf_gate_can_filter() - Tell whether a closed gate can drop all samples
  * @event:	The event
  *
  * Context: Any.
- * Return: Whether it would. Otherwise the event counts on outside of the windows.
+ * Return: False if some samples are not written by an overflow of their own:
+ *         the PMU delivers them in bulk or to the AUX area, or a BPF program
+ *         writes them.
+ */
+bool perf_gate_can_filter(struct perf_event *event)
+{
+	if (has_aux(event))
+		return event->pmu->capabilities & PERF_PMU_CAP_AUX_PAUSE;
+
+	return !(event->event_caps & PERF_EV_CAP_NO_GATE) &&
+	       !event->attr.aux_output &&
+	       !event->attr.precise_ip && !perf_gate_is_bpf_output(event);
+}
+
+/**
+ * perf_gate_can_stop() - Tell whether a closed gate stops an event on its PMU
+ * @event:	The event
+ *
+ * Context: Any.
+ * Return: Whether it does. Otherwise the event counts on outside of the windows.
  */
 bool perf_gate_can_stop(struct perf_event *event)
 {
@@ -97,8 +116,8 @@ bool perf_gate_can_stop(struct perf_event *event)
  * @event:	The event that gets the account
  * @open:	State of the account
  *
- * Context: Any, with the event or its perf_event_context::mutex to itself, or
- *          perf_event::child_mutex of its parent held.
+ * Context: Any. Nothing else refers to the event yet, or its perf_event_context::mutex
+ *          or perf_event::child_mutex of its parent is held.
  */
 void perf_gate_init_account(struct perf_gate_account *account, struct perf_event *event,
 			    bool open)
@@ -118,19 +137,18 @@ void perf_gate_init_account(struct perf_gate_account *account, struct perf_event
 }
 
 /**
- * perf_gate_alloc_account() - Allocate the account of an inherited event
+ * perf_gate_alloc_account() - Allocate the account of an inherited event, which is open
  * @event:	The event
- * @open:	State of the account
  *
  * Context: Process context, may sleep.
  * Return: The account, NULL without memory.
  */
-struct perf_gate_account *perf_gate_alloc_account(struct perf_event *event, bool open)
+struct perf_gate_account *perf_gate_alloc_account(struct perf_event *event)
 {
 	struct perf_gate_account *account = perf_gate_zalloc(sizeof(*account));
 
 	if (account)
-		perf_gate_init_account(account, event, open);
+		perf_gate_init_account(account, event, true);
 
 	return account;
 }
@@ -163,7 +181,7 @@ struct perf_gate_member *perf_gate_alloc_member(void)
 
 /**
  * perf_gate_free_member() - Free an account that was not installed
- * @member:	The account or NULL
+ * @member:	The member that contains the account, or NULL
  *
  * Context: Process context.
  */
@@ -205,7 +223,7 @@ u64 __perf_gate_count(struct perf_event *event)
 	return count;
 }
 
-/* Running time inside of the windows, without that of inherited events. */
+/* Read the running time inside of the windows, without that of inherited events. */
 static u64 perf_gate_time(struct perf_event *event)
 {
 	struct perf_gate_account *account = event->gate_account;
@@ -233,7 +251,7 @@ static u64 perf_gate_time(struct perf_event *event)
  * __perf_gate_tick_span() - Compute the time base for the rate of an event
  * @event:	Event in frequency mode that has an account
  *
- * Windows may be far shorter than a tick, so their time is added up first.
+ * Windows may be far shorter than a tick, so add up their time until it is long enough.
  *
  * Context: CPU of the event, perf_event_context::lock held.
  * Return: Time in ns inside of the windows since the last call that did not
@@ -264,7 +282,7 @@ bool __perf_gate_hides_index(struct perf_event *event)
 	return !READ_ONCE(event->gate_account->split[0].open);
 }
 
-/* Number of openings that the event itself has seen. */
+/* Read the number of openings that the event itself has seen. */
 static u64 perf_gate_opened(struct perf_event *event)
 {
 	struct perf_gate_state *state = READ_ONCE(event->gate_state);
@@ -274,12 +292,12 @@ static u64 perf_gate_opened(struct perf_event *event)
 }
 
 /**
- * perf_gate_add_values() - Add an event's values of its gate to given values
+ * perf_gate_add_values() - Add the gate values of an event to given values
  * @event:		The event, which need not have an account
  * @read_format:	Bits of PERF_FORMAT_GATE
  * @running:		Running time of the event that is reported with the values, in ns,
  *			U64_MAX if none is
- * @self:		Leave out inherited events that are gone
+ * @self:		Leave out inherited events that have ended
  * @values:		The time in ns, the number of openings and the whole count are added
  *			to these
  *
@@ -294,7 +312,7 @@ int perf_gate_add_values(struct perf_event *event, u64 read_format, u64 running,
 	u64 time;
 
 	if (read_format & PERF_FORMAT_GATE_TIME) {
-		/* @running may be older than the latest opening. */
+		/* @running was taken earlier, and the time inside must not exceed it. */
 		time = min(perf_gate_time(event), running);
 		if (!self && !event->parent)
 			time += atomic64_read(has_account ?
@@ -327,9 +345,9 @@ int perf_gate_add_values(struct perf_event *event, u64 read_format, u64 running,
  * perf_gate_read_values() - Get the values that read(2) reports of a gate
  * @event:		The event, which may run anywhere and need not have an account
  * @read_format:	Bits of PERF_FORMAT_GATE
- * @running:		Running time that is reported for all of them, in ns
+ * @running:		Running time reported for the event and its children, in ns
  * @values:		Receives the time in ns, the number of openings and the whole
- *			count, has room for all of them
+ *			count; has room for PERF_GATE_NR_VALUES
  *
  * Context: Process context, perf_event_context::mutex held. Takes
  *          perf_event::child_mutex and perf_event_context::lock.
@@ -347,14 +365,12 @@ int perf_gate_read_values(struct perf_event *event, u64 read_format, u64 running
 
 	guard(mutex)(&event->child_mutex);
 
-	raw_spin_lock_irq(&event->ctx->lock);
-	n = perf_gate_add_values(event, read_format, running, false, values);
-	raw_spin_unlock_irq(&event->ctx->lock);
+	scoped_guard(raw_spinlock_irq, &event->ctx->lock)
+		n = perf_gate_add_values(event, read_format, running, false, values);
 
 	list_for_each_entry(child, &event->child_list, child_list) {
-		raw_spin_lock_irq(&child->ctx->lock);
+		guard(raw_spinlock_irq)(&child->ctx->lock);
 		perf_gate_add_values(child, read_format, running, true, values);
-		raw_spin_unlock_irq(&child->ctx->lock);
 	}
 
 	if (read_format & PERF_FORMAT_GATE_TIME)
@@ -364,32 +380,23 @@ int perf_gate_read_values(struct perf_event *event, u64 read_format, u64 running
 }
 
 /*
- * A concurrent reader gets the old count or 0: the total stays, and a single update of
- * the account makes all of it count as outside.
+ * Set the count inside of the windows to 0. A concurrent reader gets the old count or 0:
+ * the total stays, and a single update of the account makes all of it count as outside.
  */
-static void perf_gate_zero(struct perf_event *event)
+static void perf_gate_zero(struct perf_event *event, void *unused)
 {
 	struct perf_gate_account *account = event->gate_account;
-	struct perf_gate_split split = account->split[0];
-
-	split.count = split.open ? local64_read(&event->count) : 0;
-	perf_gate_publish(account, &split);
-}
-
-static void __perf_gate_zero(struct perf_event *event,
-			     struct perf_cpu_context *cpuctx,
-			     struct perf_event_context *ctx, void *info)
-{
-	bool *done = info;
+	struct perf_gate_split split;
 
 	perf_gate_defer_begin();
 	if (perf_gate_on_pmu(event))
 		event->pmu->read(event);
-	perf_gate_zero(event);
+	split = account->split[0];
+	split.count = split.open ? local64_read(&event->count) : 0;
+	perf_gate_publish(account, &split);
 	perf_gate_defer_end();
 	perf_gate_settle_event(event);
 	perf_event_update_userpage(event);
-	*done = true;
 }
 
 /**
@@ -402,16 +409,7 @@ static void __perf_gate_zero(struct perf_event *event,
  */
 void __perf_gate_reset(struct perf_event *event)
 {
-	bool done = false;
-
-	if (!perf_gate_is_dead(event))
-		perf_event_function_call(event, __perf_gate_zero, &done);
-
-	/* The event is dead: nothing counts or fires any more, so this CPU may reset it. */
-	if (!done) {
-		guard(raw_spinlock_irq)(&event->ctx->lock);
-		__perf_gate_zero(event, NULL, event->ctx, &done);
-	}
+	perf_gate_call(event, perf_gate_zero, NULL);
 }
 
 /**

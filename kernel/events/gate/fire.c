@@ -37,6 +37,7 @@
 #include <linux/rculist.h>
 
 #include "gate.h"
+#include "settle.h"
 
 #define CREATE_TRACE_POINTS
 #include <trace/events/perf_gate.h>
@@ -44,185 +45,66 @@
 /* Nesting depth of the sections on this CPU in which firings defer. */
 DEFINE_PER_CPU(unsigned int, perf_gate_deferring);
 
-/*
- * Move the account to the state @open; the caller defers firings. A firing that
- * interrupts this and asks for another state queues irq_work.
- */
-static __always_inline void
-perf_gate_move(struct perf_gate_account *account, struct perf_event *event, u64 time,
-	       bool open)
-{
-	if (account->split[0].open != open)
-		perf_gate_flip_account(account, event, time, open);
-}
-
-/*
- * Let the account follow the depth. @time is perf_event_ctx_time(). With @read, read
- * the PMU first.
- */
-static __always_inline void
-perf_gate_settle(struct perf_gate_account *account, u64 time, bool read)
-{
-	struct perf_event *event = account->event;
-	bool open;
-
-	perf_gate_defer_begin();
-	open = perf_gate_wants_open(account);
-	if (account->split[0].open != open) {
-		if (read) {
-			event->pmu->read(event);
-			perf_gate_check_late(account, event, open);
-		}
-		if (unlikely(event->gate_window))
-			perf_gate_window_settle(event, time, open);
-		perf_gate_move(account, event, time, open);
-	}
-	perf_gate_defer_end();
-}
-
-/*
- * The user page tells its reader where the counter is and what to add to it. An NMI may
- * have interrupted a writer of the page, so it leaves the update to irq_work.
- */
-static __always_inline void
-perf_gate_update_userpage(struct perf_gate_account *account, struct perf_event *event)
-{
-	if (likely(!event->rb))
-		return;
-
-	if (!in_nmi())
-		perf_event_update_userpage(event);
-	else
-		irq_work_queue(&account->work);
-}
-
-/**
- * perf_gate_settle_here() - Let an event that runs on this CPU follow its gate
- * @account:	Account of the event, which is perf_gate_readable()
- * @time:	perf_event_ctx_time()
- *
- * Context: Interrupts off, not inside of a PMU driver.
- */
-void perf_gate_settle_here(struct perf_gate_account *account, u64 time)
-{
-	perf_gate_settle(account, time, true);
-	if (account->place == PERF_GATE_STEERED)
-		perf_gate_steer(account, PERF_GATE_OUTSIDE);
-	perf_gate_update_userpage(account, account->event);
-}
-
-/**
- * perf_gate_settle_event() - Let an event follow its gate, running or not
- * @event:	Event that has an account
- *
- * Context: Interrupts off, perf_event_context::lock of the event held. CPU of the
- *          event's context if that is active.
- */
-void perf_gate_settle_event(struct perf_event *event)
-{
-	struct perf_gate_account *account = event->gate_account;
-	u64 time = perf_event_ctx_time(event);
-
-	lockdep_assert_held(&event->ctx->lock);
-
-	if (READ_ONCE(event->oncpu) < 0)
-		perf_gate_settle(account, time, false);
-	else if (perf_gate_readable(event))
-		perf_gate_settle_here(account, time);
-	else
-		irq_work_queue(&account->work);
-}
-
-/**
- * perf_gate_settle_work() - Settle a member that a firing had to leave to irq_work
- * @work:	perf_gate_account::work
- *
- * Context: Interrupt.
- */
-void perf_gate_settle_work(struct irq_work *work)
-{
-	struct perf_gate_account *account =
-		container_of(work, struct perf_gate_account, work);
-	int cpu = READ_ONCE(account->event->oncpu);
-
-	/*
-	 * If the event moved to another CPU, pmu::add() settled it there. But a firing
-	 * on that CPU may have found this work pending here, so pass the work on.
-	 */
-	if (perf_gate_readable(account->event)) {
-		perf_gate_settle_here(account, perf_event_ctx_time(account->event));
-		if (perf_gate_may_be_late(account) && account->late)
-			perf_gate_deliver_late(account);
-	} else if (cpu >= 0 && cpu != smp_processor_id()) {
-		irq_work_queue_on(work, cpu);
-	}
-}
-
-/* Settle an event of a software PMU, whose pmu::stop() only sets a flag. */
-static void perf_gate_settle_in_core(struct perf_gate_account *account, u64 time)
-{
-	/* The count is valid at any instant, but the clock of the context may be changing. */
-	if (this_cpu_read(perf_gate_deferring)) {
-		irq_work_queue(&account->work);
-		return;
-	}
-
-	perf_gate_settle(account, time, false);
-	if (account->place == PERF_GATE_STEERED)
-		perf_gate_steer(account, perf_gate_readable(account->event) ?
-					 PERF_GATE_IN_OVERFLOW : PERF_GATE_ANYWHERE);
-	perf_gate_update_userpage(account, account->event);
-}
-
-/* With @direct, interrupts were on, so the firing interrupted no PMU driver. */
+/* Place of a firing as the PMU driver of a member sees it, see perf_gate_settle_active(). */
 static enum perf_gate_context
 perf_gate_context(struct perf_gate_account *account, struct perf_event *trigger, bool direct)
 {
+	/* The pmu::stop() of a software PMU only sets a flag. */
+	if (account->by_core)
+		return perf_gate_readable(account->event) ? PERF_GATE_IN_OVERFLOW :
+							    PERF_GATE_ANYWHERE;
 	if (direct)
 		return PERF_GATE_OUTSIDE;
 
-	/* PMUs support a pause in the overflow of any other event. */
-	if (account->aux || account->event->pmu == trigger->pmu)
+	/*
+	 * A PMU can pause AUX area tracing in the overflow of any event, and stop its
+	 * other events in an overflow of its own.
+	 */
+	if (account->aux ||
+	    (account->event->pmu == trigger->pmu &&
+	     trigger->pmu->capabilities & PERF_PMU_CAP_GATE_OVERFLOW))
 		return PERF_GATE_IN_OVERFLOW;
 
 	return PERF_GATE_ANYWHERE;
 }
 
 /*
+ * Tell whether the count of an active member is at hand. A software event has it at any
+ * instant, but the clock of the context may be changing.
+ */
+static bool perf_gate_can_settle(struct perf_gate_account *account, bool direct)
+{
+	struct perf_event *event = account->event;
+
+	if (account->by_core)
+		return !this_cpu_read(perf_gate_deferring);
+
+	return perf_gate_readable(event) &&
+	       (direct || account->aux || event->pmu->capabilities & PERF_PMU_CAP_GATE_NMI);
+}
+
+/*
  * Settle an active member, or queue irq_work on the CPU that it runs on. Interrupts
- * were as in @flags when @trigger fired.
+ * were as in @flags when @trigger fired. If they were on, the firing is @direct: it
+ * interrupted no PMU driver.
  */
 static noinline void perf_gate_settle_active(struct perf_gate_account *account,
 					     struct perf_event *trigger,
 					     unsigned long flags, u64 time)
 {
-	struct perf_event *event = account->event;
 	bool direct = !irqs_disabled_flags(flags);
-	int cpu = READ_ONCE(event->oncpu);
+	int cpu = READ_ONCE(account->event->oncpu);
 
 	if (cpu != smp_processor_id()) {
 		/* The trigger was delivered to a task that runs on another CPU. */
 		if (cpu >= 0 && !in_nmi())
 			irq_work_queue_on(&account->work, cpu);
-		return;
-	}
-
-	if (account->by_core) {
-		perf_gate_settle_in_core(account, time);
-		return;
-	}
-
-	if (!perf_gate_readable(event) ||
-	    !(direct || account->aux ||
-	      event->pmu->capabilities & PERF_PMU_CAP_GATE_NMI)) {
+	} else if (perf_gate_can_settle(account, direct)) {
+		perf_gate_settle(account, time, !account->by_core);
+		perf_gate_follow(account, perf_gate_context(account, trigger, direct));
+	} else {
 		irq_work_queue(&account->work);
-		return;
 	}
-
-	perf_gate_settle(account, time, true);
-	if (account->place == PERF_GATE_STEERED)
-		perf_gate_steer(account, perf_gate_context(account, trigger, direct));
-	perf_gate_update_userpage(account, event);
 }
 
 /**
@@ -245,9 +127,9 @@ noinline void perf_gate_trace_move(struct perf_event *trigger, struct perf_gate 
 }
 
 /*
- * Trace outside of the section that defers, so that a trigger on perf_gate:open may
- * fire. Return the state that the gate must have, because a firing of such a trigger
- * may change it.
+ * Trace outside of the section that defers, so that a trigger on perf_gate:open may fire.
+ * Return the state of the gate afterwards, because a firing of such a trigger may change
+ * it.
  */
 static noinline bool perf_gate_trace_step(struct perf_event *trigger,
 					  struct perf_gate_state *state, bool open)
@@ -298,9 +180,9 @@ static __always_inline bool perf_gate_update_depth(struct perf_gate_state *state
 }
 
 /*
- * Update the count of an active event, if nothing but its account has to follow the
+ * Update the count of an active event, unless more than its account has to follow the
  * gate. The caller defers firings. @flags has the state of interrupts when the trigger
- * fired.
+ * fired. Return whether the account can move at once.
  */
 static __always_inline bool perf_gate_update_count(struct perf_gate_account *account,
 						   struct perf_event *event, unsigned long flags)
@@ -318,7 +200,10 @@ static __always_inline bool perf_gate_update_count(struct perf_gate_account *acc
 	return true;
 }
 
-/* As perf_gate_update_count(), for an account whose windows are recorded and that is to move. */
+/*
+ * As perf_gate_update_count(), for software events whose windows are recorded: begin or
+ * end a window if the account is to move.
+ */
 static __always_inline bool
 perf_gate_fetch_watched(struct perf_gate_account *account, struct perf_event *event,
 			u64 time, bool open)
@@ -347,7 +232,10 @@ perf_gate_link_state(struct perf_gate_link *link, struct perf_event *event)
 	return perf_gate_find_state(event->ctx, link->gate);
 }
 
-/* With @simple, @event runs on this CPU and interrupted no section that defers. */
+/*
+ * Move the gates of @event and their active members. With @simple, @event runs on this
+ * CPU and interrupted no section that defers.
+ */
 static __always_inline void
 perf_gate_fire_links(struct perf_event *event, unsigned long pass,
 		     unsigned long flags, bool simple)
@@ -379,7 +267,7 @@ perf_gate_fire_links(struct perf_event *event, unsigned long pass,
 			    (perf_gate_update_count(account, account->event, flags) ||
 			     perf_gate_fetch_watched(account, account->event, time, open))) {
 				perf_gate_move(account, account->event, time, open);
-				perf_gate_update_userpage(account, account->event);
+				perf_gate_update_userpage(account);
 				continue;
 			}
 
@@ -395,23 +283,21 @@ perf_gate_fire_links(struct perf_event *event, unsigned long pass,
 
 /*
  * An inactive event fires, because a tracepoint may be delivered to a task that does
- * not run, under the lock of its context. An event of a disabled group does not.
+ * not run, under the lock of its context. An event of a disabled group does not. Out of
+ * line, to keep register pressure off the common path.
  */
-static bool perf_gate_may_fire(struct perf_event *event)
-{
-	return event->state >= PERF_EVENT_STATE_INACTIVE &&
-	       event->group_leader->state >= PERF_EVENT_STATE_INACTIVE;
-}
-
-/* Out of line, to keep register pressure off the common path. */
 static noinline void perf_gate_fire_slowly(struct perf_event *event, unsigned long pass,
 					   unsigned long flags)
 {
-	if (perf_gate_may_fire(event))
+	if (event->state >= PERF_EVENT_STATE_INACTIVE &&
+	    event->group_leader->state >= PERF_EVENT_STATE_INACTIVE)
 		perf_gate_fire_links(event, pass, flags, false);
 }
 
-/* Tell whether overflows of an event are reported: they happen in a window, or did. */
+/*
+ * Tell whether an overflow of an event is reported: it is in a window, or it was in one
+ * and is delivered late.
+ */
 static bool perf_gate_reports(struct perf_gate_account *account)
 {
 	return perf_gate_wants_open(account) ||
@@ -487,8 +373,11 @@ void __perf_gate_fire_throttled(struct perf_event *event)
 }
 
 /**
- * __perf_gate_pmu_enable() - Enable a PMU while firings defer
+ * __perf_gate_pmu_enable() - Enable a PMU with firings deferred
  * @pmu:	The PMU, which perf_pmu_enable() has counted as enabled already
+ *
+ * pmu::pmu_enable() may change counters, so a firing that interrupts it leaves its
+ * members to irq_work.
  *
  * Context: Interrupts off.
  */
@@ -513,7 +402,7 @@ void __perf_gate_pmu_read(struct perf_event *event)
 }
 
 /**
- * __perf_gate_call_deferring() - Call a function while firings defer
+ * __perf_gate_call_deferring() - Call a function with firings deferred
  * @func:	Function that changes counts or times of events of this CPU
  * @data:	For @func
  *
@@ -524,78 +413,4 @@ void __perf_gate_call_deferring(void (*func)(void *), void *data)
 	perf_gate_defer_begin();
 	func(data);
 	perf_gate_defer_end();
-}
-
-/**
- * __perf_gate_pmu_add() - Settle the account of an event and put it on its PMU
- * @event:	Event that has an account
- *
- * The event becomes active before it is settled, so a firing in between finds it.
- *
- * Context: CPU of the event, interrupts off, perf_event_context::lock held,
- *          PMU of the event disabled.
- * Return: The result of pmu::add().
- */
-int __perf_gate_pmu_add(struct perf_event *event)
-{
-	struct perf_gate_account *account = event->gate_account;
-	struct perf_gate_state *state = event->gate_state;
-	int ret;
-
-	lockdep_assert_held(&event->ctx->lock);
-
-	if (state)
-		hlist_add_head_rcu(&account->active, &state->active);
-	if (unlikely(event->gate_window))
-		perf_gate_window_resume(event);
-	/* If pmu::add() fails, the event has not run since ->tstamp. */
-	perf_gate_settle(account, event->tstamp, false);
-	if (account->place == PERF_GATE_STEERED)
-		ret = perf_gate_steer_add(account);
-	else
-		ret = event->pmu->add(event, PERF_EF_START);
-	if (ret && state)
-		hlist_del_init_rcu(&account->active);
-
-	return ret;
-}
-
-/**
- * __perf_gate_pmu_del() - Take an event off its PMU
- * @event:	Event that has an account
- *
- * Context: As __perf_gate_pmu_add().
- */
-void __perf_gate_pmu_del(struct perf_event *event)
-{
-	event->pmu->del(event, 0);
-	if (event->gate_state)
-		hlist_del_init_rcu(&event->gate_account->active);
-}
-
-/**
- * __perf_gate_catch_up() - Settle an event that counts while its task is not here
- * @event:	Event of this CPU that has an account, whose task sleeps or runs on
- *		another CPU
- *
- * A tracepoint that is delivered to another task counts in the events that this task
- * has on the CPU of the delivery. Since the task left that CPU, its triggers may
- * have fired on others.
- *
- * Context: Interrupts off, perf_event_context::lock of the event held.
- */
-void __perf_gate_catch_up(struct perf_event *event)
-{
-	struct perf_gate_account *account = event->gate_account;
-
-	lockdep_assert_held(&event->ctx->lock);
-
-	if (event->state != PERF_EVENT_STATE_INACTIVE)
-		return;
-
-	perf_gate_settle(account, perf_event_ctx_time(event), false);
-	if (account->place == PERF_GATE_STEERED) {
-		account->stopped = !account->split[0].open;
-		event->hw.state = account->stopped ? PERF_HES_STOPPED : 0;
-	}
 }

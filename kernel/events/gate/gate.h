@@ -83,19 +83,18 @@
 #include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/seqlock.h>
-#include <linux/u64_stats_sync.h>
 
 #include "../internal.h"
 #include "split.h"
 
 /*
- * Limit of the members on one CPU that a firing may move, summed over the gates of its
- * trigger, and of the starters and of the stoppers of one gate. It bounds the work that
- * a firing does with interrupts off.
+ * Limit for each of three numbers: the members on one CPU that a firing may move, summed
+ * over all gates of its trigger; the starters of one gate; and the stoppers of one gate.
+ * It bounds the work that a firing does with interrupts off.
  */
 #define PERF_GATE_MAX		64
 
-/* Source of an event's count for a firing that has to do no more than read it. */
+/* Place from which a firing gets the count of an event, if reading it there is enough */
 enum perf_gate_place {
 	/* A read does not suffice: the event has to be stopped and started. */
 	PERF_GATE_STEERED,
@@ -103,7 +102,7 @@ enum perf_gate_place {
 	PERF_GATE_IN_CORE,
 	/* pmu::read() fetches the count. */
 	PERF_GATE_IN_PMU,
-	/* The same two, and windows are recorded. */
+	/* As the two values above, for an event whose windows are recorded. */
 	PERF_GATE_WATCHED_IN_CORE,
 	PERF_GATE_WATCHED_IN_PMU,
 };
@@ -125,11 +124,14 @@ struct perf_gate_account {
 	u8			aux:1;
 	union {
 		/**
-		 * @aux_request: with @aux, attr.aux_pause or attr.aux_start_paused has
-		 * paused the event
+		 * @aux_request: with @aux, attr.aux_pause of another event or
+		 * attr.aux_start_paused of this one has paused the event
 		 */
 		bool		aux_request;
-		/** @late: without @aux, a window ended between an overflow and its interrupt */
+		/**
+		 * @late: without @aux, irq_work has to deliver an overflow of a window
+		 * that has ended
+		 */
 		bool		late;
 	};
 	/** @stopped: the PMU of a steered event has stopped or paused it */
@@ -144,7 +146,7 @@ struct perf_gate_account {
 	struct hlist_node	active;
 	/** @event: the event */
 	struct perf_event	*event;
-	/** @freq_time: time inside at the tick that last adapted the period, in ns */
+	/** @freq_time: time inside of windows when a tick last set the period, in ns */
 	u64			freq_time;
 	/** @opened: number of openings of the gates that the event has left */
 	u64			opened;
@@ -170,19 +172,19 @@ struct perf_gate_member {
  * struct perf_gate_state - State of a gate in one context
  */
 struct perf_gate_state {
-	/** @depth: the gate is open if it is not 0; above 1 only with attr.gate_nest */
+	/** @depth: nesting depth, 0 if closed; above 1 only with attr.gate_nest */
 	atomic_t		depth;
-	/** @refs: number of events that have this perf_event::gate_state */
+	/** @refs: number of events that have, or will get, this perf_event::gate_state */
 	unsigned int		refs;
 	/** @nr_opened: number of times that @depth has left 0 */
 	atomic64_t		nr_opened;
-	/** @active: accounts of running members, on the CPU of the context; RCU */
+	/** @active: accounts of the members that are on their PMU; read under RCU */
 	struct hlist_head	active;
 	/** @gate: the gate; a reference in a context of inherited events */
 	struct perf_gate	*gate;
 	/** @node: entry of perf_event_context::gate_states */
 	struct latch_tree_node	node;
-	/** @guessed: JOIN_GATE created it with a depth that fork(2) may correct */
+	/** @guessed: an ioctl created the state with a depth that fork(2) may correct */
 	bool			guessed;
 	/** @rcu: delays the release past firings that use the state */
 	struct rcu_head		rcu;
@@ -208,7 +210,7 @@ struct perf_gate {
 	bool			nest;
 	/** @links: links of starters and stoppers */
 	struct list_head	links;
-	/** @members: opened events, by perf_gate_member::node in the order of their CPUs */
+	/** @members: perf_gate_member::node of the opened events, sorted by CPU */
 	struct list_head	members;
 	/** @rcu: delays the release past firings that use @state */
 	struct rcu_head		rcu;
@@ -239,76 +241,9 @@ struct perf_gate_link {
 	unsigned int		role;
 };
 
-/**
- * struct perf_gate_histogram - Windows that ended on one CPU
- */
-struct perf_gate_histogram {
-	/** @syncp: lets readers on 32 bits see whole values */
-	struct u64_stats_sync	syncp;
-	/** @sum: of what was measured */
-	u64			sum;
-	/** @min: the least that was measured, U64_MAX without a window */
-	u64			min;
-	/** @max: the most that was measured */
-	u64			max;
-	/** @bucket: windows by perf_event_histogram_bucket() of what was measured */
-	u64			bucket[PERF_EVENT_HISTOGRAM_BUCKETS];
-};
-
-/**
- * struct perf_gate_windows - Request of PERF_EVENT_IOC_SET_WINDOWS
- *
- * The opened event and those inherited from it have one together. It is constant.
- */
-struct perf_gate_windows {
-	/** @flags: PERF_WINDOWS_HISTOGRAM, PERF_WINDOWS_RECORD or both */
-	u32			flags;
-	/** @measure: enum perf_event_windows_measure */
-	u32			measure;
-	/** @timed: windows have a record, or the clock measures them */
-	bool			timed;
-	/** @min: windows that measure less have no record */
-	u64			min;
-	/** @nr_before: openings of the gate before the event began to record */
-	u64			nr_before;
-	/** @histogram: one for each CPU, or NULL */
-	struct perf_gate_histogram __percpu *histogram;
-	/** @charge: what the user pays for @histogram, or NULL */
-	struct perf_mmap_charge	*charge;
-};
-
-/* The last move of the account began no window. */
-#define PERF_GATE_NO_WINDOW	U64_MAX
-
-/**
- * struct perf_gate_window - The window that an event is in
- *
- * It is written like the account of the event.
- */
-struct perf_gate_window {
-	/** @windows: what to record */
-	struct perf_gate_windows *windows;
-	/** @counts: the histogram, if to add what the event counted is all that is to do */
-	struct perf_gate_histogram __percpu *counts;
-	/** @opened: perf_gate_state::nr_opened of this window, or PERF_GATE_NO_WINDOW */
-	u64			opened;
-	/** @count: count of the event when the window began */
-	u64			count;
-	/** @time: perf_event_ctx_time() when the window began */
-	u64			time;
-	/** @lag: how long the context had run without the event when it was last scheduled in */
-	u64			lag;
-	union {
-		/** @clock: time of the event's clock at that moment, if that is needed */
-		u64			clock;
-		/** @spare: in its place, entry of a list of windows that no event has yet */
-		struct hlist_node	spare;
-	};
-};
-
 /*
- * Running time at @time. A member of a disabled group is not active, so its own state
- * suffices.
+ * Compute the running time of an event at @time. No member of a disabled group is active,
+ * so the state of the event itself suffices.
  */
 static __always_inline u64 perf_gate_running(struct perf_event *event, u64 time)
 {
@@ -328,7 +263,7 @@ static __always_inline bool perf_gate_wants_open(struct perf_gate_account *accou
 	return state ? atomic_read(&state->depth) : account->split[0].open;
 }
 
-/* Copy each member: for a struct with padding the compiler would use the stack. */
+/* Assign each member: the compiler would copy a struct with padding through the stack. */
 static __always_inline void
 perf_gate_store(struct perf_gate_split *to, const struct perf_gate_split *split)
 {
@@ -338,9 +273,9 @@ perf_gate_store(struct perf_gate_split *to, const struct perf_gate_split *split)
 }
 
 /*
- * Put a split in force. The caller defers firings, and runs on the CPU of the event or
- * holds the lock of its context while it does not run. Inline, because the call would
- * cost a firing as much as the rest of it.
+ * Put a split in force. The caller defers firings, and runs on the CPU of the event, or
+ * holds the lock of its context while the event does not run. Inline, because the call
+ * would cost a firing as much as the body of this function does.
  */
 static __always_inline void
 perf_gate_publish(struct perf_gate_account *account, const struct perf_gate_split *split)
@@ -366,7 +301,7 @@ perf_gate_flip_account(struct perf_gate_account *account, struct perf_event *eve
 	perf_gate_publish(account, &split);
 }
 
-/* The member that contains the account of an opened event. */
+/* Get the member that contains the account of an opened event. */
 static inline struct perf_gate_member *perf_gate_member(struct perf_event *event)
 {
 	return container_of(event->gate_account, struct perf_gate_member, account);
@@ -422,10 +357,11 @@ static inline bool perf_gate_readable(struct perf_event *event)
 	return perf_gate_on_pmu(event) && !this_cpu_read(perf_gate_deferring);
 }
 
-void perf_gate_settle_here(struct perf_gate_account *account, u64 time);
+void perf_gate_trace_move(struct perf_event *trigger, struct perf_gate *gate, bool open);
+
+/* settle.c */
 void perf_gate_settle_event(struct perf_event *event);
 void perf_gate_settle_work(struct irq_work *work);
-void perf_gate_trace_move(struct perf_event *trigger, struct perf_gate *gate, bool open);
 
 /* late.c */
 DECLARE_PER_CPU(struct perf_event *, perf_gate_late_event);
@@ -455,7 +391,7 @@ perf_gate_check_late(struct perf_gate_account *account, struct perf_event *event
 	    event->hw.state & PERF_HES_STOPPED)
 		return;
 
-	/* If the event was not stopped since the gate closed, the driver will report it. */
+	/* Unless stopped since the gate closed, the event reports the overflow itself. */
 	if (open)
 		account->late = false;
 	else
@@ -478,12 +414,13 @@ int perf_gate_steer_add(struct perf_gate_account *account);
 void perf_gate_steer_init(struct perf_gate_account *account);
 
 /* account.c */
+bool perf_gate_can_filter(struct perf_event *event);
 void perf_gate_get_key(void);
 void perf_gate_put_key(void);
 void *perf_gate_zalloc(size_t size);
 void perf_gate_init_account(struct perf_gate_account *account, struct perf_event *event,
 			    bool open);
-struct perf_gate_account *perf_gate_alloc_account(struct perf_event *event, bool open);
+struct perf_gate_account *perf_gate_alloc_account(struct perf_event *event);
 struct perf_gate_member *perf_gate_alloc_member(void);
 void perf_gate_free_member(struct perf_gate_member *member);
 
@@ -492,27 +429,28 @@ void perf_gate_free_member(struct perf_gate_member *member);
  * struct perf_gate_change - A change of the gate that an event is a member of
  */
 struct perf_gate_change {
+	/** @node: entry of the changes that perf_gate_prepare_children() makes */
+	struct hlist_node	node;
+	/** @event: the event */
+	struct perf_event	*event;
 	/** @state: state to enter, a reference that goes to the event, or NULL */
 	struct perf_gate_state	*state;
-	/** @account: account for an event that has none; NULL once it is installed */
+	/** @account: account for an event that has none; NULL after it was installed */
 	struct perf_gate_account *account;
-	/** @left: state to free, if this was its last event */
+	/** @left: state that the event has left, if that has to be freed */
 	struct perf_gate_state	*left;
-	/** @open: open the event if it enters no state */
+	/** @open: open the event, unless it is dead, if it enters no state */
 	bool			open;
 	/** @joins: the gate has other members, whose openings count for the event */
 	bool			joins;
-	/** @done: the change was made */
-	bool			done;
 };
 
-void perf_gate_put(struct perf_gate *gate);
-struct perf_gate *perf_gate_alloc(struct perf_event *event, int depth);
-bool perf_gate_is_dead(struct perf_event *event);
-void perf_gate_change(struct perf_event *event, struct perf_gate_change *change);
-int perf_gate_enter(struct perf_event *event, struct perf_gate *gate, int depth,
-		    struct perf_gate_member **member);
-void perf_gate_exit(struct perf_event *event, bool open);
+void perf_gate_call(struct perf_event *event,
+		    void (*func)(struct perf_event *event, void *data), void *data);
+struct perf_gate_state *perf_gate_get_state(struct perf_event_context *ctx,
+					    struct perf_gate *gate, int depth, bool guessed);
+void perf_gate_drop_state(struct perf_event_context *ctx, struct perf_gate_state *state);
+void perf_gate_change(struct perf_gate_change *change);
 void perf_gate_set_all(struct perf_gate *gate, bool open);
 
 static __always_inline bool
@@ -545,28 +483,17 @@ perf_gate_find_state(struct perf_event_context *ctx, struct perf_gate *gate)
 	return node ? container_of(node, struct perf_gate_state, node) : NULL;
 }
 
+/* life.c */
+struct perf_gate *perf_gate_alloc(struct perf_event *event, int depth);
+void perf_gate_put(struct perf_gate *gate);
+int perf_gate_enter(struct perf_event *event, struct perf_gate *gate, int depth,
+		    struct perf_gate_member **member);
+void perf_gate_exit(struct perf_event *event, bool open);
+
 /* link.c */
-bool perf_gate_can_filter(struct perf_event *event);
 void perf_gate_unlink(struct perf_gate_link *link, unsigned int roles);
-int perf_gate_link(struct perf_event *trigger, struct perf_event *target,
-		   unsigned int role);
+int perf_gate_link(struct perf_event *event, struct perf_event *other, unsigned int role);
 void perf_gate_unlink_trigger(struct perf_event *trigger, unsigned int role);
 void perf_gate_clear(struct perf_event *event);
-int perf_gate_join(struct perf_event *event, struct perf_event *other);
-
-/* windows.c */
-void perf_gate_init_histogram(struct perf_gate_histogram *histogram);
-void perf_gate_count_window(struct perf_gate_histogram *histogram, u64 value);
-void perf_gate_add_histogram(struct perf_gate_histogram *histogram,
-			     struct perf_event_histogram *out);
-void perf_gate_window_begin(struct perf_event *event, u64 time);
-void perf_gate_window_end(struct perf_event *event, u64 time);
-void perf_gate_window_settle(struct perf_event *event, u64 time, bool open);
-void perf_gate_window_resume(struct perf_event *event);
-void perf_gate_set_watched(struct perf_gate_account *account, bool watched);
-int perf_gate_inherit_window(struct perf_event *child);
-void perf_gate_release_window(struct perf_event *event);
-int perf_gate_set_windows(struct perf_event *event, struct perf_event_windows __user *arg);
-int perf_gate_get_windows(struct perf_event *event, struct perf_event_histogram __user *arg);
 
 #endif /* _KERNEL_EVENTS_GATE_GATE_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Performance event gates: overflows that a window ends before their interrupt.
+ * Performance event gates: overflows of a window that ends before their interrupt.
  *
  *                      overflow       account closes   irq_work      interrupt
  *       period runs ------>------ LATE ------>------------>-------------->
@@ -11,7 +11,7 @@
  * stopped and reports nothing, which would lose the samples of short windows. So
  * perf_gate_account::late is set
  *
- *  - when the account closes and the count has passed the period, of which
+ *  - when the account closes and the count has passed the period, as
  *    hw_perf_event::period_left tells, and
  *  - when the driver reports an overflow after the trigger has fired, but before
  *    the account has closed. The core drops this report.
@@ -39,8 +39,9 @@ DEFINE_PER_CPU(struct perf_event *, perf_gate_late_event);
 
 /*
  * An event that does not count in the kernel gets the registers of user mode, so that no
- * address of the kernel is in its sample. Other events get those of the code that the work
- * interrupted, or of the work itself, in @here, where the architecture keeps none.
+ * address of the kernel is in its sample. Other events get those of the code that the
+ * work interrupted. Where the architecture keeps none, they get those of the work itself,
+ * stored in @here.
  */
 static struct pt_regs *perf_gate_late_regs(struct perf_event *event, struct pt_regs *here)
 {
@@ -76,11 +77,11 @@ void perf_gate_deliver_late(struct perf_gate_account *account)
 	struct pt_regs *regs, here = {};
 
 	account->late = false;
-	/* The driver would not report it either. */
+	/* An event that is throttled or about to be disabled reports no overflow. */
 	if (event->hw.interrupts == MAX_INTERRUPTS || event->pending_disable)
 		return;
 
-	/* A signal that is pending tells of this overflow, too. */
+	/* A SIGTRAP that is already pending stands for this overflow, too. */
 	if (event->attr.sigtrap && event->pending_work)
 		return;
 
@@ -88,7 +89,7 @@ void perf_gate_deliver_late(struct perf_gate_account *account)
 	if (!regs)
 		return;
 
-	/* The report of the driver may have been the base of a rate a moment ago. */
+	/* Derive no rate from the time since the driver accounted this overflow. */
 	event->hw.freq_time_stamp = 0;
 	perf_sample_data_init(&data, 0, event->hw.last_period);
 	perf_pmu_disable(event->pmu);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Performance event gates: the ioctls, which link triggers and members to gates.
+ * Performance event gates: events become triggers and members of gates.
  *
  *        trigger                                        member
  *      perf_event                                     perf_event
@@ -16,35 +16,14 @@
  *             perf_event_context::lock.
  */
 
-#include <linux/file.h>
 #include <linux/mutex.h>
 #include <linux/perf_event.h>
 #include <linux/rculist.h>
-#include <linux/security.h>
 #include <linux/slab.h>
 
 #include "gate.h"
 
 #include <trace/events/perf_gate.h>
-
-/**
- * perf_gate_can_filter() - Tell whether a closed gate can drop all samples
- * @event:	The event
- *
- * Context: Any.
- * Return: False if some samples are not written by an overflow of their own:
- *         the PMU delivers them in bulk or to the AUX area, or a BPF program
- *         writes them.
- */
-bool perf_gate_can_filter(struct perf_event *event)
-{
-	if (has_aux(event))
-		return event->pmu->capabilities & PERF_PMU_CAP_AUX_PAUSE;
-
-	return !(event->event_caps & PERF_EV_CAP_NO_GATE) &&
-	       !event->attr.aux_output &&
-	       !event->attr.precise_ip && !perf_gate_is_bpf_output(event);
-}
 
 static bool perf_gate_same_context(struct perf_event *a, struct perf_event *b)
 {
@@ -110,40 +89,28 @@ static bool perf_gate_link_is_stale(struct perf_event *trigger, struct perf_even
 	return list_empty(&target->child_list);
 }
 
-static int perf_gate_check_events(struct perf_event *trigger, struct perf_event *target)
+/*
+ * Check a trigger and its target, or a member of a gate and the event that joins it. They
+ * must fit in what only the caller knows, too.
+ */
+static int perf_gate_check_pair(struct perf_event *trigger, struct perf_event *target,
+				bool fits)
 {
 	lockdep_assert_held(&trigger->ctx->mutex);
 
-	if (trigger == target || !perf_gate_same_scope(trigger, target))
+	if (trigger == target || !perf_gate_same_context(trigger, target))
 		return -EINVAL;
 
 	if (perf_gate_link_is_stale(trigger, target))
 		return -ESRCH;
 
-	if (!perf_gate_same_lifetime(trigger, target) || !perf_gate_can_fire(trigger))
+	if (!fits || !perf_gate_same_lifetime(trigger, target))
 		return -EINVAL;
 
 	return perf_gate_can_filter(target) ? 0 : -EOPNOTSUPP;
 }
 
-static int perf_gate_check_members(struct perf_event *event, struct perf_event *other)
-{
-	lockdep_assert_held(&event->ctx->mutex);
-
-	if (event == other || !perf_gate_same_context(event, other))
-		return -EINVAL;
-
-	if (perf_gate_link_is_stale(other, event))
-		return -ESRCH;
-
-	if (!perf_gate_same_lifetime(event, other) ||
-	    event->attr.gate_nest != other->attr.gate_nest)
-		return -EINVAL;
-
-	return perf_gate_can_filter(event) ? 0 : -EOPNOTSUPP;
-}
-
-/* Number of members that one firing of a trigger may have to move. */
+/* Count the members that one firing of a trigger may have to move. */
 static unsigned int perf_gate_trigger_load(struct perf_event *trigger)
 {
 	struct perf_gate_link *link;
@@ -155,7 +122,7 @@ static unsigned int perf_gate_trigger_load(struct perf_event *trigger)
 	return load;
 }
 
-/* Load of a gate with one more member. */
+/* Compute the load of a gate that gets @event as one more member. */
 static unsigned int perf_gate_load_with(struct perf_gate *gate, struct perf_event *event)
 {
 	struct perf_gate_member *member;
@@ -184,11 +151,6 @@ static struct perf_gate_link *perf_gate_find_link(struct perf_event *trigger,
 	return NULL;
 }
 
-static unsigned int perf_gate_nr_triggers(struct perf_gate *gate, unsigned int role)
-{
-	return role == PERF_GATE_STARTER ? gate->nr_starters : gate->nr_stoppers;
-}
-
 static int perf_gate_check_link(struct perf_event *trigger, struct perf_gate *gate,
 				unsigned int role)
 {
@@ -210,7 +172,7 @@ static int perf_gate_check_link(struct perf_event *trigger, struct perf_gate *ga
 	/* A toggled gate cannot nest: a firing would not tell in which direction. */
 	if (link && gate->nest)
 		return -EINVAL;
-	if (perf_gate_nr_triggers(gate, role) >= PERF_GATE_MAX)
+	if ((role == PERF_GATE_STARTER ? gate->nr_starters : gate->nr_stoppers) >= PERF_GATE_MAX)
 		return -ENOSPC;
 	if (!link && perf_gate_trigger_load(trigger) + gate->load > PERF_GATE_MAX)
 		return -ENOSPC;
@@ -221,13 +183,11 @@ static int perf_gate_check_link(struct perf_event *trigger, struct perf_gate *ga
 static void perf_gate_set_role(struct perf_gate_link *link, unsigned int role)
 {
 	struct perf_gate *gate = link->gate;
-	unsigned int more = role & ~link->role, less = link->role & ~role;
 
 	/* fork(2) reads this without holding the mutex. */
-	WRITE_ONCE(gate->nr_starters, gate->nr_starters + !!(more & PERF_GATE_STARTER) -
-				      !!(less & PERF_GATE_STARTER));
-	gate->nr_stoppers += !!(more & PERF_GATE_STOPPER);
-	gate->nr_stoppers -= !!(less & PERF_GATE_STOPPER);
+	WRITE_ONCE(gate->nr_starters, gate->nr_starters + !!(role & PERF_GATE_STARTER) -
+				      !!(link->role & PERF_GATE_STARTER));
+	gate->nr_stoppers += !!(role & PERF_GATE_STOPPER) - !!(link->role & PERF_GATE_STOPPER);
 	link->role = role;
 	/* A firing may still use a removed link, so leave its act alone. */
 	if (role)
@@ -290,7 +250,7 @@ void perf_gate_unlink_trigger(struct perf_event *trigger, unsigned int role)
 	if (!nr_open)
 		return;
 
-	/* A firing that has found one of the links before could close its gate for ever. */
+	/* A firing that found a link before its removal could close the gate for ever. */
 	synchronize_rcu();
 	while (nr_open--)
 		perf_gate_set_all(open[nr_open], true);
@@ -308,14 +268,17 @@ void perf_gate_clear(struct perf_event *event)
 		perf_gate_exit(event, true);
 }
 
-/* Memory and key for a change, taken before locks are held that forbid to get them. */
+/*
+ * Memory and references to the key for a change, acquired before taking locks that do not
+ * allow this.
+ */
 struct perf_gate_parts {
 	struct perf_gate	*gate;
 	struct perf_gate_member	*member;
 	struct perf_gate_link	*link;
 };
 
-/* If a gate has to be created, @first is its first member. */
+/* Allocate the parts of a change; @first is the first member if it creates a gate. */
 static int perf_gate_alloc_parts(struct perf_gate_parts *parts, struct perf_event *first)
 {
 	*parts = (struct perf_gate_parts) {
@@ -329,7 +292,7 @@ static int perf_gate_alloc_parts(struct perf_gate_parts *parts, struct perf_even
 	return parts->gate && parts->member && parts->link ? 0 : -ENOMEM;
 }
 
-/* The pointers of parts that were used are NULL. */
+/* Free the parts that the change did not use. The pointers to used parts are NULL. */
 static void perf_gate_free_parts(struct perf_gate_parts *parts)
 {
 	perf_gate_free_member(parts->member);
@@ -361,14 +324,10 @@ static void perf_gate_make_link(struct perf_event *trigger, struct perf_gate *ga
 	hlist_add_head_rcu(&link->node, &trigger->gate_links);
 }
 
-static bool perf_gate_has_others(struct perf_event *event)
-{
-	return event->gate && !list_is_singular(&event->gate->members);
-}
-
+/* Tell whether the gate of an event has triggers or other members. */
 static bool perf_gate_is_busy(struct perf_event *event)
 {
-	return event->gate && (perf_gate_has_others(event) ||
+	return event->gate && (!list_is_singular(&event->gate->members) ||
 			       !list_empty(&event->gate->links));
 }
 
@@ -393,11 +352,13 @@ static int perf_gate_link_locked(struct perf_event *trigger, struct perf_event *
 	struct perf_gate *gate;
 	int ret;
 
-	ret = perf_gate_check_events(trigger, target);
+	if (!perf_gate_same_scope(trigger, target))
+		return -EINVAL;
+	ret = perf_gate_check_pair(trigger, target, perf_gate_can_fire(trigger));
 	if (ret)
 		return ret;
 
-	/* The target is in the context whose mutex is held. */
+	/* The target is in the same context, whose mutex is held, so its gate stays. */
 	gate = target->gate;
 	ret = perf_gate_check_link(trigger, gate, role);
 	if (ret)
@@ -408,41 +369,12 @@ static int perf_gate_link_locked(struct perf_event *trigger, struct perf_event *
 		return ret;
 	gate = target->gate;
 
-	/* The first starter closes the gate: counts so far stay, from now on windows count. */
+	/* The first starter closes the gate; what was counted before stays counted. */
 	if (role == PERF_GATE_STARTER && !gate->nr_starters)
 		perf_gate_set_all(gate, false);
 	perf_gate_make_link(trigger, gate, role, &parts->link);
 
 	return 0;
-}
-
-/**
- * perf_gate_link() - Make an event the starter or stopper of another one's gate
- * @trigger:	The event that is to fire
- * @target:	The event whose gate is to move; the caller holds a reference
- * @role:	PERF_GATE_STARTER or PERF_GATE_STOPPER
- *
- * Context: Process context, no locks held: the static key must not be flipped
- *          under perf_event_context::mutex, which CPU hotplug takes inside of
- *          cpu_hotplug_lock.
- * Return: 0, or an error that Documentation/userspace-api/perf_gate.rst lists.
- */
-int perf_gate_link(struct perf_event *trigger, struct perf_event *target,
-		   unsigned int role)
-{
-	struct perf_event_context *ctx;
-	struct perf_gate_parts parts;
-	int ret;
-
-	ret = perf_gate_alloc_parts(&parts, target);
-	if (!ret) {
-		ctx = perf_event_ctx_lock(trigger);
-		ret = perf_gate_link_locked(trigger, target, role, &parts);
-		perf_event_ctx_unlock(trigger, ctx);
-	}
-	perf_gate_free_parts(&parts);
-
-	return ret;
 }
 
 /* Check that @event may be a member of the gate of @other. */
@@ -475,14 +407,15 @@ static int perf_gate_join_locked(struct perf_event *event, struct perf_event *ot
 	struct perf_gate *gate;
 	int depth, ret;
 
-	ret = perf_gate_check_members(event, other);
+	ret = perf_gate_check_pair(other, event,
+				   event->attr.gate_nest == other->attr.gate_nest);
 	if (ret)
 		return ret;
 
 	if (!other->attr.start_paused && !perf_gate_is_busy(other))
 		return -EINVAL;
 
-	/* Its openings would become those of the other gate. */
+	/* Joining would replace the openings of the event by those of the other gate. */
 	if (perf_gate_is_busy(event) || event->gate_window)
 		return -EBUSY;
 
@@ -492,7 +425,7 @@ static int perf_gate_join_locked(struct perf_event *event, struct perf_event *ot
 	if (ret)
 		return ret;
 
-	/* In a task that inherited only this event, the gate is closed. */
+	/* In a task that inherited @event only, a gate with starters begins closed. */
 	gate = other->gate;
 	depth = gate->nr_starters ? 0 : atomic_read(&gate->state.depth);
 
@@ -500,14 +433,17 @@ static int perf_gate_join_locked(struct perf_event *event, struct perf_event *ot
 }
 
 /**
- * perf_gate_join() - Make an event a member of the gate of another one
- * @event:	The event
- * @other:	The event that has the gate; the caller holds a reference
+ * perf_gate_link() - Make an event a trigger or a member of another one's gate
+ * @event:	The event that is to fire, or to become a member
+ * @other:	The event that has the gate, or gets one; the caller holds a reference
+ * @role:	PERF_GATE_STARTER, PERF_GATE_STOPPER or PERF_GATE_MEMBER
  *
- * Context: As perf_gate_link().
+ * Context: Process context, no locks held: the static key must not be flipped
+ *          under perf_event_context::mutex, which CPU hotplug takes inside of
+ *          cpu_hotplug_lock.
  * Return: 0, or an error that Documentation/userspace-api/perf_gate.rst lists.
  */
-int perf_gate_join(struct perf_event *event, struct perf_event *other)
+int perf_gate_link(struct perf_event *event, struct perf_event *other, unsigned int role)
 {
 	struct perf_event_context *ctx;
 	struct perf_gate_parts parts;
@@ -516,81 +452,12 @@ int perf_gate_join(struct perf_event *event, struct perf_event *other)
 	ret = perf_gate_alloc_parts(&parts, other);
 	if (!ret) {
 		ctx = perf_event_ctx_lock(event);
-		ret = perf_gate_join_locked(event, other, &parts);
+		ret = role == PERF_GATE_MEMBER ?
+		      perf_gate_join_locked(event, other, &parts) :
+		      perf_gate_link_locked(event, other, role, &parts);
 		perf_event_ctx_unlock(event, ctx);
 	}
 	perf_gate_free_parts(&parts);
 
 	return ret;
-}
-
-/* Do an ioctl whose argument is the file descriptor of another event. */
-static int perf_gate_ioctl_fd(struct perf_event *event, unsigned int cmd, int fd)
-{
-	struct file *file __free(fput) = perf_event_get(fd);
-	struct perf_event *other;
-	int ret;
-
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-
-	other = file->private_data;
-	ret = security_perf_event_write(other);
-	if (ret)
-		return ret;
-
-	if (cmd == PERF_EVENT_IOC_JOIN_GATE)
-		return perf_gate_join(event, other);
-
-	return perf_gate_link(event, other, cmd == PERF_EVENT_IOC_SET_STARTER ?
-					    PERF_GATE_STARTER : PERF_GATE_STOPPER);
-}
-
-/**
- * perf_gate_ioctl() - PERF_EVENT_IOC_SET_STARTER, _SET_STOPPER, _CLEAR_GATE,
- *		       _JOIN_GATE, _SET_WINDOWS and _GET_WINDOWS
- * @event:	Event of the ioctl's file: the trigger for the first two ioctls,
- *		the member for the others
- * @cmd:	One of these
- * @arg:	Argument of the ioctl
- *
- * Context: As perf_gate_link().
- * Return: 0, -ENOTTY for another @cmd, or an error that
- *	   Documentation/userspace-api/perf_gate.rst lists.
- */
-long perf_gate_ioctl(struct perf_event *event, unsigned int cmd, unsigned long arg)
-{
-	struct perf_event_context *ctx;
-	/* A file descriptor is an int, from a 32-bit caller as well. */
-	int fd = arg;
-
-	switch (cmd) {
-	case PERF_EVENT_IOC_SET_STARTER:
-	case PERF_EVENT_IOC_SET_STOPPER:
-		if (fd != -1)
-			return perf_gate_ioctl_fd(event, cmd, fd);
-		break;
-	case PERF_EVENT_IOC_JOIN_GATE:
-		return perf_gate_ioctl_fd(event, cmd, fd);
-	case PERF_EVENT_IOC_CLEAR_GATE:
-		if (arg)
-			return -EINVAL;
-		break;
-	case PERF_EVENT_IOC_SET_WINDOWS:
-		return perf_gate_set_windows(event, (void __user *)arg);
-	case PERF_EVENT_IOC_GET_WINDOWS:
-		return perf_gate_get_windows(event, (void __user *)arg);
-	default:
-		return -ENOTTY;
-	}
-
-	ctx = perf_event_ctx_lock(event);
-	if (cmd == PERF_EVENT_IOC_CLEAR_GATE)
-		perf_gate_clear(event);
-	else
-		perf_gate_unlink_trigger(event, cmd == PERF_EVENT_IOC_SET_STARTER ?
-						PERF_GATE_STARTER : PERF_GATE_STOPPER);
-	perf_event_ctx_unlock(event, ctx);
-
-	return 0;
 }

@@ -16,7 +16,8 @@
 #define PERF_GATE_BEFORE	2UL
 #define PERF_GATE_AFTER		4UL
 
-/* Roles of a trigger in a gate. A trigger that is both starter and stopper toggles the gate. */
+/* Roles of an event. A trigger that is both starter and stopper of a gate toggles it. */
+#define PERF_GATE_MEMBER	0U
 #define PERF_GATE_STARTER	1U
 #define PERF_GATE_STOPPER	2U
 #define PERF_GATE_TOGGLE	(PERF_GATE_STARTER | PERF_GATE_STOPPER)

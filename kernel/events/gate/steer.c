@@ -46,7 +46,7 @@ static void perf_gate_start_or_stop(struct perf_gate_account *account, bool stop
 		return;
 	}
 
-	/* Leave the closed time out of the estimate of its rate. */
+	/* Leave the time of the closed gate out of the estimate of the event's rate. */
 	event->hw.freq_time_stamp = 0;
 	/* A gate must not end throttling or an exhausted event_limit. */
 	if (event->hw.interrupts != MAX_INTERRUPTS && !event->pending_disable)
@@ -164,7 +164,7 @@ void perf_gate_pmu_start(struct perf_event *event, int flags)
 /**
  * __perf_gate_aux_pause() - Pause or resume an AUX area event that has an account
  * @event:	The event
- * @pause:	The request of an event with attr.aux_pause or attr.aux_resume
+ * @pause:	True for attr.aux_pause of the event that asks, false for attr.aux_resume
  *
  * The event traces while its gate is open and no other event has paused it.
  *

@@ -93,75 +93,99 @@ static void pfm_forget_overflows(struct pfm_context *ctx)
 	}
 }
 
-static void pfm_forget_writes(struct pfm_context *ctx)
-{
-	struct pfm_set *set;
-	unsigned int num;
-
-	list_for_each_entry(set, &ctx->sets, node) {
-		for_each_set_bit(num, set->used, PFM_MAX_REGS)
-			pfm_reg_at(set, num)->written = false;
-	}
-}
+/*
+ * Registers that a program for perfmon 2.8 does not use any more. Such a program loads a
+ * context again and writes the registers that it wants. It ignores the registers of
+ * earlier loads, each of which had a hardware register of its own. Here they could occupy
+ * the counters that the new registers need, so the context has to do without them.
+ */
 
 /*
- * Disable registers that were not written since the last load. Return whether this
- * leaves fewer registers than before, but some.
+ * Refuse events to registers of a set that were not written for the present load. Return
+ * whether this leaves fewer registers than before, but some.
  */
-static bool pfm_refuse_stale(struct pfm_context *ctx)
+static bool pfm_set_refuse_stale(struct pfm_set *set)
 {
+	u32 load = pfm_this_load(set->ctx);
 	bool any = false, kept = false;
-	struct pfm_set *set;
 	unsigned int num;
 
-	list_for_each_entry(set, &ctx->sets, node) {
-		for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-			struct pfm_reg *reg = pfm_reg_at(set, num);
+	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
+		struct pfm_reg *reg = pfm_reg_at(set, num);
 
-			reg->stale = !reg->written && !test_and_set_bit(num, set->refused);
-			any |= reg->stale;
-			kept |= reg->written;
-		}
+		reg->stale = reg->load != load && !test_and_set_bit(num, set->refused);
+		any |= reg->stale;
+		kept |= reg->load == load;
 	}
 	return any && kept;
 }
 
-/* Undo pfm_refuse_stale(). */
-static void pfm_allow_stale(struct pfm_context *ctx)
+/* Undo pfm_set_refuse_stale(). */
+static void pfm_set_allow_stale(struct pfm_set *set)
 {
-	struct pfm_set *set;
 	unsigned int num;
 
-	list_for_each_entry(set, &ctx->sets, node) {
-		for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-			struct pfm_reg *reg = pfm_reg_at(set, num);
+	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
+		struct pfm_reg *reg = pfm_reg_at(set, num);
 
-			if (reg->stale)
-				clear_bit(num, set->refused);
-			reg->stale = false;
-		}
+		if (reg->stale)
+			clear_bit(num, set->refused);
+		reg->stale = false;
 	}
 }
 
-/*
- * A program for perfmon 2.8 that loads a context again writes the registers that it
- * wants and ignores the registers of the last load, each of which had a hardware
- * register of its own. Here they could occupy the counters that the new registers need.
- */
+static void pfm_allow_stale(struct pfm_context *ctx)
+{
+	struct pfm_set *set;
+
+	list_for_each_entry(set, &ctx->sets, node)
+		pfm_set_allow_stale(set);
+}
+
+/* Create events, without those of stale registers if the sets do not fit on the PMU. */
 static int pfm_groups_load(struct pfm_context *ctx)
 {
 	int ret = pfm_groups_create(ctx);
+	bool fewer = false;
+	struct pfm_set *set;
 
 	if (ret != -EINVAL || !ctx->compat)
 		return ret;
-	if (pfm_refuse_stale(ctx))
+	list_for_each_entry(set, &ctx->sets, node) {
+		if (pfm_set_refuse_stale(set))
+			fewer = true;
+		else
+			pfm_set_allow_stale(set);
+	}
+	if (fewer)
 		ret = pfm_groups_create(ctx);
 	if (ret)
 		pfm_allow_stale(ctx);
 	return ret;
 }
 
-/* Mark the context as loaded, unless its CPU went offline: the hotplug callback has run. */
+/**
+ * pfm_drop_stale() - Release the counters of registers that are not used any more
+ * @ctx:	The context, loaded, for a program for perfmon 2.8
+ * @set:	Set whose registers find no free counters
+ *
+ * Context: Locked by pfm_lock_opening(). Sleeps.
+ * Return: 0, -EBUSY if there are no such registers, or another error. After an error
+ *         nothing has changed.
+ */
+int pfm_drop_stale(struct pfm_context *ctx, struct pfm_set *set)
+{
+	int ret = -EBUSY;
+
+	pfm_assert_opening(ctx, ctx->task);
+	if (pfm_set_refuse_stale(set))
+		ret = pfm_group_rebuild(ctx, set);
+	if (ret)
+		pfm_set_allow_stale(set);
+	return ret;
+}
+
+/* Mark the context as loaded. Fail if its CPU went offline: the hotplug callback has run. */
 static bool pfm_loaded(struct pfm_context *ctx)
 {
 	guard(raw_spinlock_irq)(&pfm_cpu_lock);
@@ -180,14 +204,14 @@ static bool pfm_loaded(struct pfm_context *ctx)
  *
  * Context: Locked by pfm_lock_opening(). Sleeps.
  * Return: 0, or -EINVAL, -EEXIST, -ENODEV, -E2BIG, -ESRCH, -EACCES, -ENOMEM and
- *         nothing has changed.
+ *         the context is still not loaded.
  */
 int pfm_load(struct pfm_context *ctx, struct task_struct *task, int cpu, u16 id)
 {
 	struct pfm_set *set = pfm_set_find(ctx, id);
 	int ret;
 
-	lockdep_assert_held(&ctx->mutex);
+	pfm_assert_opening(ctx, task);
 	if (!set)
 		return -EINVAL;
 	ret = pfm_sets_resolve(ctx);
@@ -204,8 +228,7 @@ int pfm_load(struct pfm_context *ctx, struct task_struct *task, int cpu, u16 id)
 	}
 
 	pfm_forget_overflows(ctx);
-	if (ctx->smpl)
-		pfm_smpl_restart(ctx->smpl);
+	pfm_smpl_restart(ctx);
 	ctx->self = task == current;
 	ctx->started = false;
 	ctx->entered = 0;
@@ -216,7 +239,7 @@ int pfm_load(struct pfm_context *ctx, struct task_struct *task, int cpu, u16 id)
 		pfm_groups_release(ctx);
 		return -ENODEV;
 	}
-	pfm_forget_writes(ctx);
+	ctx->loads++;
 	set->runs++;
 	return 0;
 }
@@ -254,7 +277,7 @@ void __perfmon_exit_task(struct task_struct *task)
 	if (!ctx)
 		return;
 
-	/* The exit cannot wait, and no other path detaches the context later. */
+	/* Wait even if killed, because no other path would detach the context later. */
 	mutex_lock(&ctx->mutex);
 	if (ctx->task == task && pfm_state(ctx) != PFM_UNLOADED) {
 		pfm_unload(ctx);
@@ -265,8 +288,15 @@ void __perfmon_exit_task(struct task_struct *task)
 	pfm_ctx_put(ctx);
 }
 
-static void pfm_unload_dead(struct pfm_context *ctx)
+/**
+ * pfm_unload_dead() - Unload a context whose CPU went offline
+ * @ctx:	The context, loaded or not
+ *
+ * Context: As pfm_unload().
+ */
+void pfm_unload_dead(struct pfm_context *ctx)
 {
+	lockdep_assert_held(&ctx->mutex);
 	if (READ_ONCE(ctx->dead) && pfm_state(ctx) != PFM_UNLOADED) {
 		pfm_unload(ctx);
 		pfm_msg_end(ctx);
@@ -274,25 +304,7 @@ static void pfm_unload_dead(struct pfm_context *ctx)
 }
 
 /**
- * pfm_lock() - Lock a context
- * @ctx:	The context
- *
- * A context whose CPU went offline is unloaded first. The holder of the mutex may
- * sleep in a page fault that a program can delay for any time.
- *
- * Context: Process context. No lock of another process is held.
- * Return: 0, or -EINTR if the caller was killed.
- */
-int pfm_lock(struct pfm_context *ctx)
-{
-	if (mutex_lock_killable(&ctx->mutex))
-		return -EINTR;
-	pfm_unload_dead(ctx);
-	return 0;
-}
-
-/**
- * pfm_dead_work() - Unload a context whose CPU went offline
+ * pfm_dead_work() - Unload a context after its CPU went offline
  * @work:	pfm_context::dead_work
  *
  * Context: Workqueue. Owns a reference.
@@ -315,10 +327,10 @@ static int pfm_cpu_online(unsigned int cpu)
 }
 
 /*
- * This runs on the CPU that goes offline. It must not wait for pfm_context::mutex,
- * because its holder may wait for the end of all hotplug to change a static key. So it
- * stops the context, and the next holder of the mutex unloads it. A context that is on
- * the list and loaded has its clock as long as the lock is held.
+ * Stop the contexts of the CPU that goes offline, which is this one. The callback must not
+ * wait for pfm_context::mutex, because the holder may wait for the end of all hotplug to
+ * change a static key. So the next holder of the mutex unloads the context. A context
+ * that is on the list and loaded keeps its clock as long as pfm_cpu_lock is held.
  */
 static int pfm_cpu_offline(unsigned int cpu)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Blocking: a notification lets the target of a context with PFM_FL_NOTIFY_BLOCK wait
+ * Blocking: a notification makes the target of a context with PFM_FL_NOTIFY_BLOCK wait
  * on its way to user mode.
  *
- * A task work of the target does the waiting. As long as it is queued or runs it has
- * a reference of the context. pfm_context::block_queued says that it is queued, and
+ * A task work of the target does the waiting. As long as it is queued or runs, it holds
+ * a reference to the context. pfm_context::block_queued says that it is queued, and
  * is cleared by the work itself or by the unload that has cancelled it.
  */
 #include <linux/freezer.h>
@@ -17,7 +17,7 @@ static bool pfm_block_is_over(const struct pfm_context *ctx)
 	return !READ_ONCE(ctx->blocked) || READ_ONCE(ctx->task) != current;
 }
 
-/* Let @task run pfm_block(). The caller has a reference of the context. */
+/* Make @task run pfm_block() as task work. The caller has a reference to the context. */
 static void pfm_queue_block(struct pfm_context *ctx, struct task_struct *task)
 {
 	if (test_and_set_bit(0, &ctx->block_queued))
@@ -32,10 +32,11 @@ static void pfm_queue_block(struct pfm_context *ctx, struct task_struct *task)
 }
 
 /*
- * Other task work of the thread ends the wait like a signal. It must not be run from
- * here, because pfm_block() could then be in it and wait one level deeper each time.
- * task_work_run() runs it when pfm_block() has returned, and calls pfm_block() again.
- * As it begins with the latest work, pfm_block() lets one turn pass: block_yields.
+ * Wait. Other task work of the thread ends the wait as a signal does. Do not run that work
+ * from here: it could include pfm_block(), which would then wait one level deeper each
+ * time. Instead queue pfm_block() again and return, so that task_work_run() runs the
+ * other work. Because it begins with the work that was queued last, the next call of
+ * pfm_block() only queues itself once more, as block_yields tells it.
  */
 static void pfm_block_wait(struct pfm_context *ctx)
 {
@@ -54,12 +55,12 @@ static void pfm_block_wait(struct pfm_context *ctx)
 }
 
 /*
- * The overflow of the present target did not queue the work, because the last target
- * still had it. The last target queues it for the present one.
+ * Queue the work for the present target. Its overflow could not queue it, because the
+ * work was still queued for the last target, which runs this.
  */
 static void pfm_block_target(struct pfm_context *ctx)
 {
-	/* A thread that is killed here waits for the mutex when it exits, if it has to. */
+	/* The mutex may be held for any time, so let a fatal signal end the wait. */
 	if (mutex_lock_killable(&ctx->mutex))
 		return;
 	if (ctx->task && ctx->task != current && READ_ONCE(ctx->blocked))
@@ -68,7 +69,7 @@ static void pfm_block_target(struct pfm_context *ctx)
 }
 
 /**
- * pfm_block() - Let the target wait for a restart
+ * pfm_block() - Make the target wait for a restart
  * @head:	pfm_context::block_work
  *
  * Context: The target, on its way to user mode. A signal ends the wait: the
@@ -79,12 +80,12 @@ void pfm_block(struct callback_head *head)
 	struct pfm_context *ctx = container_of(head, struct pfm_context, block_work);
 
 	clear_bit(0, &ctx->block_queued);
-	/* An overflow that found the bit set has written pfm_context::blocked before. */
+	/* Clear the bit before loading blocked: an overflow stores blocked, then tests it. */
 	smp_mb__after_atomic();
-	/* It was about to block when the context went to another thread. */
+	/* The context went to another thread before this one blocked. */
 	if (READ_ONCE(ctx->task) != current)
 		pfm_block_target(ctx);
-	/* No signal reaches a thread that exits, and it runs this on its way. */
+	/* A thread that exits runs its task work, too, but no signal could end its wait. */
 	else if (!(current->flags & (PF_EXITING | PF_POSTCOREDUMP)))
 		pfm_block_wait(ctx);
 	pfm_ctx_put(ctx);
@@ -94,15 +95,17 @@ void pfm_block(struct callback_head *head)
  * pfm_post_block() - Make the target wait before it returns to user mode
  * @ctx:	The context, loaded on a thread
  *
- * Context: Any but NMI. The context is not unloaded meanwhile.
+ * Context: pfm_context::mutex held, or the interrupt of pfm_context::step_work, for which
+ *          an unload waits.
  */
 void pfm_post_block(struct pfm_context *ctx)
 {
+	lockdep_assert(in_hardirq() || lockdep_is_held(&ctx->mutex));
 	pfm_queue_block(ctx, ctx->task);
 }
 
 /**
- * pfm_block_cancel() - A thread that is not yet blocked shall not be
+ * pfm_block_cancel() - Cancel the wait of a target that has not yet begun to block
  * @ctx:	The context, about to be unloaded
  *
  * Context: pfm_context::mutex held.

@@ -14,8 +14,7 @@
  * Small objects are summed up for each context and charged when the sum needs another
  * page.
  *
- * Locking: pfm_context::mutex protects the charge, or the context is not yet, or no
- * longer, known to others. The counters of the user are atomic.
+ * Locking: pfm_context::mutex protects the charge. The counters of the user are atomic.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -27,28 +26,28 @@
 
 /**
  * pfm_charge_init() - Charge a context to the current user from now on
- * @charge:	The charge, zeroed
+ * @ctx:	The context, not yet known to others
  *
  * Context: Process context.
  */
-void pfm_charge_init(struct pfm_charge *charge)
+void pfm_charge_init(struct pfm_context *ctx)
 {
-	charge->user = get_uid(current_user());
+	ctx->charge.user = get_uid(current_user());
 }
 
 /**
  * pfm_charge_exit() - Uncharge everything
- * @charge:	The charge
+ * @ctx:	The context, no longer known to others
  *
- * Context: Process context.
+ * Context: As pfm_charge_pages().
  */
-void pfm_charge_exit(struct pfm_charge *charge)
+void pfm_charge_exit(struct pfm_context *ctx)
 {
-	pfm_uncharge_pages(charge, charge->allowed + charge->locked);
-	free_uid(charge->user);
+	pfm_uncharge_pages(ctx, ctx->charge.allowed + ctx->charge.locked);
+	free_uid(ctx->charge.user);
 }
 
-/* Charge pages to the allowance of the user, as far as it goes. Return their number. */
+/* Charge as many of the pages as fit to the user's allowance. Return their number. */
 static unsigned long pfm_charge_allowed(struct user_struct *user, unsigned long nr_pages)
 {
 	unsigned long limit = sysctl_perf_event_mlock >> (PAGE_SHIFT - 10);
@@ -74,20 +73,22 @@ static bool pfm_beyond_limit(unsigned long nr_pages)
 
 /**
  * pfm_charge_pages() - Charge the user of a context
- * @charge:	The charge
+ * @ctx:	The context
  * @nr_pages:	Number of pages
  *
- * Context: Process context, access to the charge serialized by the caller.
+ * Context: Process context, pfm_context::mutex held.
  * Return: 0, or -ENOMEM above the limit of the user and nothing is charged.
  */
-int pfm_charge_pages(struct pfm_charge *charge, unsigned long nr_pages)
+int pfm_charge_pages(struct pfm_context *ctx, unsigned long nr_pages)
 {
+	struct pfm_charge *charge = &ctx->charge;
 	struct user_struct *user = charge->user;
 	unsigned long allowed, locked;
 
+	lockdep_assert_held(&ctx->mutex);
 	allowed = pfm_charge_allowed(user, nr_pages);
 	locked = nr_pages - allowed;
-	/* Add before the check, so that of two concurrent tasks at most one fits. */
+	/* Add before the check, or two concurrent tasks could both take the last page. */
 	if (locked && pfm_beyond_limit(atomic_long_add_return(locked, &user->locked_vm))) {
 		atomic_long_sub(locked, &user->locked_vm);
 		atomic_long_sub(allowed, &user->perf_mlock);
@@ -100,16 +101,18 @@ int pfm_charge_pages(struct pfm_charge *charge, unsigned long nr_pages)
 
 /**
  * pfm_uncharge_pages() - Uncharge pages
- * @charge:	The charge
+ * @ctx:	The context
  * @nr_pages:	Number of pages, at most as many as are charged
  *
  * Context: As pfm_charge_pages().
  */
-void pfm_uncharge_pages(struct pfm_charge *charge, unsigned long nr_pages)
+void pfm_uncharge_pages(struct pfm_context *ctx, unsigned long nr_pages)
 {
+	struct pfm_charge *charge = &ctx->charge;
 	unsigned long locked = min(nr_pages, charge->locked);
 	unsigned long allowed = nr_pages - locked;
 
+	lockdep_assert_held(&ctx->mutex);
 	atomic_long_sub(locked, &charge->user->locked_vm);
 	atomic_long_sub(allowed, &charge->user->perf_mlock);
 	charge->locked -= locked;
@@ -129,7 +132,7 @@ int pfm_mem_charge(struct pfm_context *ctx, size_t size)
 	size_t mem = ctx->mem + kmalloc_size_roundup(size);
 	int ret;
 
-	ret = pfm_charge_pages(&ctx->charge, PFN_UP(mem) - PFN_UP(ctx->mem));
+	ret = pfm_charge_pages(ctx, PFN_UP(mem) - PFN_UP(ctx->mem));
 	if (!ret)
 		ctx->mem = mem;
 	return ret;
@@ -146,6 +149,6 @@ void pfm_mem_uncharge(struct pfm_context *ctx, size_t size)
 {
 	size_t mem = ctx->mem - kmalloc_size_roundup(size);
 
-	pfm_uncharge_pages(&ctx->charge, PFN_UP(ctx->mem) - PFN_UP(mem));
+	pfm_uncharge_pages(ctx, PFN_UP(ctx->mem) - PFN_UP(mem));
 	ctx->mem = mem;
 }

@@ -16,24 +16,12 @@
 #undef MODULE_PARAM_PREFIX
 #define MODULE_PARAM_PREFIX "perfmon."
 
-static bool pfm_compat;
 module_param_named(compat, pfm_compat, bool, 0);
 MODULE_PARM_DESC(compat, "Be what programs for perfmon 2.8 expect");
 
 /* Protects the value and the state of the link in sysfs */
 static DEFINE_MUTEX(pfm_compat_lock);
 static bool pfm_linked;
-
-/**
- * pfm_is_compat() - Tell whether new contexts are for programs of perfmon 2.8
- *
- * Context: Any.
- * Return: Whether they are.
- */
-bool pfm_is_compat(void)
-{
-	return READ_ONCE(pfm_compat);
-}
 
 static int pfm_compat_link(void)
 {
@@ -58,7 +46,7 @@ static int pfm_compat_sysctl(const struct ctl_table *table, int write, void *buf
 	if (ret || !write)
 		return ret;
 	ret = pfm_compat_link();
-	/* Without the link the programs would find nothing. */
+	/* Restore the value, because without the link programs would not find perfmon. */
 	if (ret)
 		WRITE_ONCE(pfm_compat, pfm_linked);
 	return ret;
@@ -74,7 +62,7 @@ static struct ctl_table pfm_compat_table[] = {
 	},
 };
 
-/* late_initcall_sync, because the link needs the directory */
+/* Run after pfm_sysfs_init(), because the link needs the directory. */
 static int __init pfm_compat_init(void)
 {
 	register_sysctl_init("kernel", pfm_compat_table);

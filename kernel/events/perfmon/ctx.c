@@ -15,8 +15,7 @@
  * notified, nothing counts until pfm_restart(2). Exit of the thread, its exec of
  * a program with other privileges, the CPU going offline and close(2) unload.
  *
- * The descriptor holds a reference, the target holds one, and so does the
- * pending work that blocks a target.
+ * See life.c for the references.
  */
 #include <linux/pid_namespace.h>
 #include <linux/random.h>
@@ -24,18 +23,32 @@
 
 #include "internal.h"
 
+/* Charge a context to the caller, and create its parts. */
+static int pfm_ctx_fill(struct pfm_context *ctx)
+{
+	struct pfarg_setdesc set0 = { .set_id = 0 };
+
+	ctx->map = pfm_map_find(ctx->pmu_type);
+	if (!ctx->map)
+		return -ENODEV;
+	/* No other path knows the context. Lock it because the charge requires that. */
+	guard(mutex)(&ctx->mutex);
+	return pfm_mem_charge(ctx, sizeof(*ctx)) ?: pfm_label_create(ctx) ?:
+	       pfm_set_create(ctx, &set0);
+}
+
 /**
  * pfm_ctx_create() - Create a context with set 0
  * @flags:	PFM_FL_*
  * @pmu_type:	Type of the PMU whose registers it has
+ * @compat:	The context is for a program for perfmon 2.8
  *
  * Context: Process context.
  * Return: The context with one reference, or -ENODEV, -ENOMEM, or an error of a
  *         security module.
  */
-struct pfm_context *pfm_ctx_create(u32 flags, u32 pmu_type)
+struct pfm_context *pfm_ctx_create(u32 flags, u32 pmu_type, bool compat)
 {
-	struct pfarg_setdesc set0 = { .set_id = 0 };
 	struct pfm_context *ctx;
 	int ret;
 
@@ -57,57 +70,18 @@ struct pfm_context *pfm_ctx_create(u32 flags, u32 pmu_type)
 	prandom_seed_state(&ctx->rnd, get_random_u64());
 	ctx->ns = get_pid_ns(task_active_pid_ns(current));
 	ctx->state = PFM_UNLOADED;
-	/* Perfmon 2.8 has no such flag, because it does not check where the caller runs. */
-	ctx->compat = pfm_is_compat();
-	ctx->flags = ctx->compat ? flags | PFM_FL_REMOTE : flags;
+	/* Perfmon 2.8 has no such flag: its programs may run anywhere, so set it for them. */
+	ctx->compat = compat;
+	ctx->flags = compat ? flags | PFM_FL_REMOTE : flags;
 	ctx->pmu_type = pmu_type;
 	ctx->cpu = -1;
-	pfm_charge_init(&ctx->charge);
+	pfm_charge_init(ctx);
 
-	ctx->map = pfm_map_find(pmu_type);
-	ret = ctx->map ? 0 : -ENODEV;
-	if (!ret)
-		ret = pfm_mem_charge(ctx, sizeof(*ctx));
-	if (!ret)
-		ret = pfm_label_create(ctx);
-	if (!ret)
-		ret = pfm_set_create(ctx, &set0);
+	ret = pfm_ctx_fill(ctx);
 	if (ret) {
 		pfm_ctx_put(ctx);
 		return ERR_PTR(ret);
 	}
 	ctx->active = list_first_entry(&ctx->sets, struct pfm_set, node);
 	return ctx;
-}
-
-static void pfm_ctx_free_rcu(struct rcu_head *rcu)
-{
-	struct pfm_context *ctx = container_of(rcu, struct pfm_context, rcu);
-
-	put_pid_ns(ctx->ns);
-	kfree(ctx);
-}
-
-/**
- * pfm_ctx_put() - Drop a reference
- * @ctx:	The context
- *
- * Context: Process context. May sleep.
- */
-void pfm_ctx_put(struct pfm_context *ctx)
-{
-	struct pfm_set *set, *tmp;
-
-	if (!refcount_dec_and_test(&ctx->ref))
-		return;
-
-	irq_work_sync(&ctx->wake_work);
-	list_for_each_entry_safe(set, tmp, &ctx->sets, node)
-		pfm_set_free(set);
-	pfm_smpl_free(ctx);
-	pfm_label_free(ctx);
-	pfm_charge_exit(&ctx->charge);
-	mutex_destroy(&ctx->msg_mutex);
-	mutex_destroy(&ctx->mutex);
-	call_rcu(&ctx->rcu, pfm_ctx_free_rcu);
 }

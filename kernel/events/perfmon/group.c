@@ -6,24 +6,26 @@
  * The clock is not a member of the groups, so that a set ends in time even if its
  * group does not fit on the PMU.
  *
- * A group is created stopped. When other registers shall count, a new group
+ * A group is created stopped. When other registers have to count, a new group
  * replaces it and takes over its values.
  */
 #include <linux/slab.h>
 
 #include "internal.h"
 
+unsigned int pfm_events_max = 256;
+
 /**
- * struct pfm_group - events before or after they belong to a set
+ * struct pfm_group - a group of events that a set will get or has given up
  */
 struct pfm_group {
-	/** @leader: leader of the group */
+	/** @leader: leader of the group, or NULL */
 	struct perf_event	*leader;
 	/** @events: events, by number of their register */
 	struct perf_event	*events[PFM_MAX_REGS];
 };
 
-/* The opposite of pfm_event_create() */
+/* Undo pfm_event_create(). */
 static void pfm_event_release(struct pfm_context *ctx, struct perf_event *event)
 {
 	perf_event_release_kernel(event);
@@ -119,7 +121,7 @@ static int pfm_group_create(struct pfm_context *ctx, struct pfm_set *set,
 	unsigned int num;
 	int ret;
 
-	/* Numbers of hardware events are lower, so that such an event leads if there is one. */
+	/* Hardware events have the lower numbers, so one of them leads if there is any. */
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
 		ret = pfm_reg_attr(set, pfm_reg_at(set, num), &attr);
 		if (ret == -ENOENT)
@@ -132,7 +134,7 @@ static int pfm_group_create(struct pfm_context *ctx, struct pfm_set *set,
 		event = pfm_event_create(ctx, &attr, group->leader, pfm_reg_at(set, num));
 		if (IS_ERR(event)) {
 			ret = PTR_ERR(event);
-			/* These errors tell that no PMU knows the event. */
+			/* These errors mean that no PMU supports the event. */
 			return ret == -ENOENT || ret == -EOPNOTSUPP ? -EINVAL : ret;
 		}
 		group->events[num] = event;
@@ -142,7 +144,7 @@ static int pfm_group_create(struct pfm_context *ctx, struct pfm_set *set,
 	return 0;
 }
 
-/* Without gates, no PMU declares that it can be stopped in an overflow. */
+/* In a kernel without gates, no PMU declares that it can be stopped in an overflow. */
 #ifndef PERF_PMU_CAP_GATE_STOP
 #define PERF_PMU_CAP_GATE_STOP	0
 #endif
@@ -220,7 +222,7 @@ static unsigned int pfm_count_events(struct pfm_context *ctx, struct pfm_set *bu
 }
 
 /**
- * pfm_group_rebuild() - Let other registers of a set count
+ * pfm_group_rebuild() - Replace the events of a set after its registers were written
  * @ctx:	The context, loaded
  * @set:	The set
  *
@@ -234,7 +236,7 @@ int pfm_group_rebuild(struct pfm_context *ctx, struct pfm_set *set)
 	unsigned int count = pfm_count_events(ctx, set);
 	int ret;
 
-	lockdep_assert_held(&ctx->mutex);
+	pfm_assert_opening(ctx, ctx->task);
 	if (!group)
 		return -ENOMEM;
 
@@ -280,7 +282,7 @@ static int pfm_clock_create(struct pfm_context *ctx)
  * pfm_groups_create() - Create the events of all sets, stopped
  * @ctx:	The context, about to be loaded; its target is set
  *
- * Context: pfm_context::mutex held. Sleeps.
+ * Context: Locked by pfm_lock_opening(). Sleeps.
  * Return: 0, or an error and no event is left.
  */
 int pfm_groups_create(struct pfm_context *ctx)
@@ -290,7 +292,7 @@ int pfm_groups_create(struct pfm_context *ctx)
 	struct pfm_set *set;
 	int ret;
 
-	lockdep_assert_held(&ctx->mutex);
+	pfm_assert_opening(ctx, ctx->task);
 	if (!group)
 		return -ENOMEM;
 

@@ -11,6 +11,7 @@
 #include <linux/perfmon.h>
 #include <linux/prandom.h>
 #include <linux/refcount.h>
+#include <linux/sched/signal.h>
 #include <linux/sizes.h>
 #include <linux/string.h>
 #include <linux/task_work.h>
@@ -21,13 +22,13 @@
 
 /* Overflow messages that the queue holds; one more slot is kept for PFM_MSG_END */
 #define PFM_MSGQ_DEPTH		8
-/* Slots for all of these messages. The power of two lets indices wrap. */
+/* Slots for all of these messages; a power of two, so that the indices may wrap around */
 #define PFM_MSG_SLOTS		16
 #define PFM_NR_SW		PERF_COUNT_SW_MAX
 
 /*
- * Register numbers leave a gap between those of the PMU and those of the software
- * events. A set has a slot for each number that can exist.
+ * The numbers of the PMU's registers and those of software events leave a gap between
+ * them. A set has a slot only for each number that can exist.
  */
 #define PFM_NR_HW		32
 #define PFM_NR_SLOTS		(PFM_NR_HW + PFM_NR_SW)
@@ -52,11 +53,11 @@ enum pfm_state {
 	PFM_MASKED	= 3,
 };
 
-/* Way to change the period of a running event */
+/* Restrictions on what an overflow handler may do to the event of a register */
 enum pfm_kind {
-	/* A handler may call pmu::stop(); pmu::start() has to wait. */
+	/* The handler may call pmu::stop(), and leaves pmu::start() to pfm_step(). */
 	PFM_KIND_HW,
-	/* The core counts each occurrence in software. */
+	/* The core counts the event in software, so the handler may set its period. */
 	PFM_KIND_SW,
 	/* The event has an hrtimer, which must not be cancelled in its own callback. */
 	PFM_KIND_TIMER,
@@ -74,10 +75,10 @@ struct pfm_reg {
 	u16			kind;
 	/** @flags: PFM_REGFL_* */
 	u32			flags;
-	/** @written: the register was written or named since the last load */
-	bool			written;
-	/** @stale: this load, by a program for perfmon 2.8, has to do without it */
+	/** @stale: pfm_set_refuse_stale() refuses an event to the register */
 	bool			stale;
+	/** @load: pfm_this_load() when the register was last written or named */
+	u32			load;
 	/** @set: set of the register */
 	struct pfm_set		*set;
 	/** @event: event that counts while the context is loaded, or NULL */
@@ -90,11 +91,11 @@ struct pfm_reg {
 	u64			short_reset;
 	/** @last_reset: value of the last reset, or the value written since */
 	u64			last_reset;
-	/** @period: period to be given to the PMU, 0 if it is up to date */
+	/** @period: new period that the PMU does not have yet, or 0 */
 	u64			period;
-	/** @switch_cnt: overflows in one run of the set until it is switched */
+	/** @switch_cnt: overflows until PFM_SETFL_OVFL_SWITCH switches the set, or 0 */
 	u64			switch_cnt;
-	/** @left: overflows left in this run of the set */
+	/** @left: rest of @switch_cnt in this run of the set */
 	u64			left;
 	/** @random_mask: bits of a reset value that are random */
 	u64			random_mask;
@@ -140,7 +141,7 @@ struct pfm_set {
 	struct pfm_context	*ctx;
 	/** @node: entry of pfm_context::sets, in the order of @id */
 	struct list_head	node;
-	/** @next: set that follows, valid while loaded */
+	/** @next: set that follows; valid while the context is loaded */
 	struct pfm_set		*next;
 	/** @leader: leader of the group of its events, NULL without events */
 	struct perf_event	*leader;
@@ -152,15 +153,15 @@ struct pfm_set {
 	u32			flags;
 	/** @timeout: timeout in ns */
 	u64			timeout;
-	/** @switch_ns: time in ns of the last switch to the set */
+	/** @switch_ns: duration in ns of the last switch to the set */
 	u64			switch_ns;
 	/** @runs: number of times that the set became active */
 	u64			runs;
 	/** @duration: time in ns that the set was active */
 	u64			duration;
-	/** @enabled: enabled time in ns of events that were released or did not fit */
+	/** @enabled: enabled time in ns of released events, or while the group did not fit */
 	u64			enabled;
-	/** @running: running time in ns of events that were released */
+	/** @running: running time in ns of released events */
 	u64			running;
 	/** @lost: number of overflows that are not reported */
 	u64			lost;
@@ -169,8 +170,8 @@ struct pfm_set {
 	/** @povfl: registers that overflowed and were not yet reset */
 	DECLARE_BITMAP(povfl, PFM_MAX_REGS);
 	/**
-	 * @last_ovfl: registers of the last overflow, and registers that overflowed
-	 * before and had not been reset when it came
+	 * @last_ovfl: copy of @povfl that resets do not clear; the next overflow that
+	 * finds @povfl empty begins it anew
 	 */
 	DECLARE_BITMAP(last_ovfl, PFM_MAX_REGS);
 	/** @reset_pend: registers with a pending reset */
@@ -186,7 +187,7 @@ struct pfm_set {
 	DECLARE_BITMAP(refused, PFM_MAX_REGS);
 	/** @pmcs: control registers */
 	struct pfm_pmcs		pmcs;
-	/** @rcu: delays the release past handlers that use the object */
+	/** @rcu: frees the set after a grace period, because handlers may use it */
 	struct rcu_head		rcu;
 	/** @regs: data registers, by pfm_reg_index() */
 	struct pfm_reg		*regs[PFM_NR_SLOTS];
@@ -206,7 +207,7 @@ static __always_inline struct pfm_reg *pfm_reg_at(const struct pfm_set *set, uns
 	return set->regs[pfm_reg_index(num)];
 }
 
-/* Find a register that user space names, or NULL. */
+/* Find the register that user space names. Return NULL if the set does not have it. */
 static inline struct pfm_reg *pfm_reg_find(const struct pfm_set *set, unsigned int num)
 {
 	unsigned int slot = pfm_reg_index(num);
@@ -253,7 +254,7 @@ struct pfm_charge {
 	struct user_struct	*user;
 	/** @allowed: pages within the allowance of perf_event_mlock_kb */
 	unsigned long		allowed;
-	/** @locked: pages beyond it, under RLIMIT_MEMLOCK */
+	/** @locked: pages beyond that allowance, under RLIMIT_MEMLOCK */
 	unsigned long		locked;
 };
 
@@ -263,12 +264,12 @@ struct pfm_charge {
  * The members are grouped by their writers.
  */
 struct pfm_context {
-	/* Written by pfm_ctx_create() alone */
+	/* Constant while the context has a descriptor */
 	/** @flags: PFM_FL_* */
 	u32			flags;
 	/**
-	 * @compat: perfmon.compat was 1 at the creation: fields that perfmon
-	 * 2.8 ignored are not checked
+	 * @compat: perfmon.compat was set when the context was created, so fields
+	 * that perfmon 2.8 ignored are not checked
 	 */
 	bool			compat;
 	/** @pmu_type: type of the PMU, 0 for the CPU's */
@@ -282,7 +283,7 @@ struct pfm_context {
 	/** @smpl: sampling buffer or NULL */
 	struct pfm_smpl		*smpl;
 
-	/* Written by the holder of @mutex */
+	/* Written by the holder of @mutex, except for @ref */
 	/** @ref: references of the descriptor, of the target and of pending work */
 	refcount_t		ref;
 	/** @mutex: serializes the system calls */
@@ -295,6 +296,8 @@ struct pfm_context {
 	struct pfm_charge	charge;
 	/** @mem: size in bytes of the context, its sets and their registers */
 	size_t			mem;
+	/** @loads: number of loads that have succeeded */
+	u32			loads;
 	/** @self: the target is the thread that loaded the context */
 	bool			self;
 	/** @timed: some set has a timeout, so @clock has a timer */
@@ -341,8 +344,8 @@ struct pfm_context {
 	/** @steps_ns: time of pfm_step() in that tick in ns, without the longest step */
 	u64			steps_ns;
 	/**
-	 * @longest_ns: time of the longest step in ns, or a rest of the longest
-	 * in earlier ticks
+	 * @longest_ns: duration of the longest step of that tick in ns, or what
+	 * pfm_steps_too_long() has carried over from earlier ticks
 	 */
 	u64			longest_ns;
 	/** @step_work: runs pfm_step() */
@@ -353,9 +356,9 @@ struct pfm_context {
 	/* Written by overflow handlers and pfm_step() */
 	/** @pend: PFM_PEND_* */
 	unsigned long		pend;
-	/** @where: place of the overflow to be notified */
+	/** @where: place of the overflow that masks the context, for the message */
 	struct pfm_where	where;
-	/** @ovfl_set: set of the overflow to be notified */
+	/** @ovfl_set: set of the overflow that masks the context */
 	struct pfm_set		*ovfl_set;
 	/** @rnd: source of random bits of reset values, used while @busy */
 	struct rnd_state	rnd;
@@ -383,38 +386,76 @@ struct pfm_context {
 	unsigned int		msg_tail;
 
 	/* Written by readers of messages */
-	/** @msg_mutex: held by a reader from its look at a message until the copy is done */
+	/** @msg_mutex: held by a reader from pfm_msg_peek() to pfm_msg_drop() */
 	struct mutex		msg_mutex;
 	/** @msg_wait: wait queue of readers */
 	wait_queue_head_t	msg_wait;
 	/** @fasync: receivers of SIGIO */
 	struct fasync_struct	*fasync;
 
-	/** @rcu: delays the release past handlers that use the object */
+	/** @rcu: frees the context after a grace period, because handlers may use it */
 	struct rcu_head		rcu;
 };
 
 /*
- * Read the state under the mutex alone. An overflow may change PFM_LOADED to PFM_MASKED
- * at any time. All other changes are made under the mutex.
+ * Read the state with only the mutex held. An overflow may change PFM_LOADED to
+ * PFM_MASKED at any time. All other changes are made under the mutex.
  */
 static inline enum pfm_state pfm_state(const struct pfm_context *ctx)
 {
 	return READ_ONCE(ctx->state);
 }
 
+/* Get the number of the present load, or of the next one if the context is not loaded. */
+static inline u32 pfm_this_load(const struct pfm_context *ctx)
+{
+	lockdep_assert_held(&ctx->mutex);
+	return ctx->loads + (pfm_state(ctx) == PFM_UNLOADED);
+}
+
+/*
+ * Assert that the caller is where pfm_step() may run: overflow handlers can interrupt
+ * it, but no other user of the context's state runs concurrently.
+ */
+static inline void pfm_assert_step_context(const struct pfm_context *ctx)
+{
+	lockdep_assert_irqs_disabled();
+	lockdep_assert_held(&ctx->clock->ctx->lock);
+}
+
+/*
+ * Assert that the caller may use the values of registers: in a handler or in a function
+ * called by pfm_call(), where pfm_step() may run, or under the mutex while the context is
+ * not loaded or its target is gone.
+ */
+static inline void pfm_assert_registers(const struct pfm_context *ctx)
+{
+	lockdep_assert(READ_ONCE(ctx->busy) || lockdep_is_held(&ctx->mutex) ||
+		       lockdep_is_held(&ctx->clock->ctx->lock));
+}
+
+/* Assert that pfm_lock_opening() has locked the context and the credentials of @task. */
+static inline void pfm_assert_opening(const struct pfm_context *ctx,
+				      const struct task_struct *task)
+{
+	lockdep_assert_held(&ctx->mutex);
+	if (task && task != current)
+		lockdep_assert_held(&task->signal->exec_update_lock);
+}
+
 /**
  * pfm_value() - Read the value of a data register
  * @reg:	The register
  *
- * Context: As pfm_step(), or pfm_context::mutex held and the context not loaded
- *          or its target gone.
+ * Context: As pfm_step(), in a handler, or pfm_context::mutex held and the context not
+ *          loaded or its target gone.
  * Return: The value.
  */
 static __always_inline u64 pfm_value(const struct pfm_reg *reg)
 {
 	struct perf_event *event = reg->event;
 
+	pfm_assert_registers(reg->set->ctx);
 	if (!event)
 		return reg->base;
 	/* Counts of software events are always up to date. */
@@ -435,32 +476,75 @@ static inline bool pfm_event_is_clock(const struct perf_event *event)
 	return pfm_is_clock(event->orig_type, event->attr.config);
 }
 
-/* Tell whether a field that must be zero is not. */
+/* Tell whether a reserved field is used. With @compat, its value is ignored. */
 static inline bool pfm_rsvd_used(bool compat, const void *field, size_t size)
 {
 	return !compat && memchr_inv(field, 0, size);
 }
 
-/*
- * Assert that the caller is where pfm_step() may run: handlers can interrupt it,
- * nothing else runs concurrently.
- */
-static inline void pfm_assert_step_context(const struct pfm_context *ctx)
-{
-	lockdep_assert_irqs_disabled();
-	lockdep_assert_held(&ctx->clock->ctx->lock);
-}
-
 /* A part of a system call that runs where pfm_step() may run */
 typedef void (*pfm_func)(struct pfm_context *ctx, void *data);
 
-/* ctx.c */
-struct pfm_context *pfm_ctx_create(u32 flags, u32 pmu_type);
-void pfm_ctx_put(struct pfm_context *ctx);
+/*
+ * The layers of files, from the highest to the lowest. A file calls functions of lower
+ * layers, and of files to the right of it in its own layer.
+ *
+ *   compat.c  sysfs.c				settings
+ *	v
+ *   syscalls.c  file.c  ctx.c			calls, descriptors, creation
+ *	v
+ *   regs.c  info.c  lock.c			vectors, times, locks of a call
+ *	v
+ *   attach.c  group.c				targets, events
+ *	v
+ *   run.c  map.c				start, stop, switch; choice of events
+ *	v
+ *   ovfl.c  throttle.c  block.c		handlers, limits, waits
+ *	v
+ *   life.c					end of a context
+ *	v
+ *   sets.c  smpl.c  perm.c  msg.c  charge.c	parts of a context
+ */
 
-/* file.c */
-struct pfm_context *pfm_ctx_of_file(struct file *file);
-struct file *pfm_ctx_file(struct pfm_context *ctx);
+/* charge.c */
+void pfm_charge_init(struct pfm_context *ctx);
+void pfm_charge_exit(struct pfm_context *ctx);
+int pfm_charge_pages(struct pfm_context *ctx, unsigned long nr_pages);
+void pfm_uncharge_pages(struct pfm_context *ctx, unsigned long nr_pages);
+int pfm_mem_charge(struct pfm_context *ctx, size_t size);
+void pfm_mem_uncharge(struct pfm_context *ctx, size_t size);
+
+/* sets.c */
+extern unsigned int pfm_sets_max;
+extern unsigned int pfm_min_timeout;
+struct pfm_set *pfm_set_find(struct pfm_context *ctx, u16 id);
+int pfm_set_create(struct pfm_context *ctx, struct pfarg_setdesc *desc);
+int pfm_sets_create(struct pfm_context *ctx, void *vec, int n);
+int pfm_sets_delete(struct pfm_context *ctx, void *vec, int n);
+int pfm_sets_resolve(struct pfm_context *ctx);
+void pfm_set_free(struct pfm_set *set);
+
+/* smpl.c */
+extern unsigned long pfm_smpl_mem_max;
+int pfm_smpl_create(struct pfm_context *ctx, const struct pfm_dfl_smpl_arg *arg);
+int pfm_smpl_reserve(struct pfm_context *ctx, unsigned int nr_values);
+void pfm_smpl_free(struct pfm_context *ctx);
+bool pfm_smpl_add(struct pfm_context *ctx, const struct pfm_reg *reg,
+		  const struct pfm_where *where);
+void pfm_smpl_restart(struct pfm_context *ctx);
+int pfm_smpl_mmap(struct pfm_smpl *smpl, struct vm_area_struct *vma);
+u64 pfm_smpl_pages(void);
+
+/* perm.c */
+extern int pfm_sys_group;
+extern int pfm_task_group;
+int pfm_label_create(struct pfm_context *ctx);
+void pfm_label_free(struct pfm_context *ctx);
+bool pfm_can_block(const struct task_struct *task);
+int pfm_may_create(const struct pfm_context *ctx);
+int pfm_may_open(const struct pfm_context *ctx, struct task_struct *task);
+int pfm_may_read(const struct pfm_context *ctx);
+int pfm_may_write(const struct pfm_context *ctx);
 
 /* msg.c */
 bool pfm_msg_put(struct pfm_context *ctx, const union pfarg_msg *msg);
@@ -471,86 +555,8 @@ void pfm_msg_end(struct pfm_context *ctx);
 void pfm_msg_clear(struct pfm_context *ctx);
 void pfm_wake(struct irq_work *work);
 
-/* block.c */
-void pfm_block(struct callback_head *head);
-void pfm_post_block(struct pfm_context *ctx);
-void pfm_block_cancel(struct pfm_context *ctx);
-
-/* perm.c */
-int pfm_label_create(struct pfm_context *ctx);
-void pfm_label_free(struct pfm_context *ctx);
-bool pfm_can_block(const struct task_struct *task);
-int pfm_may_create(const struct pfm_context *ctx);
-int pfm_may_open(const struct pfm_context *ctx, struct task_struct *task);
-int pfm_may_read(const struct pfm_context *ctx);
-int pfm_may_write(const struct pfm_context *ctx);
-int pfm_lock_opening(struct pfm_context *ctx, struct task_struct *load,
-		     struct task_struct **creds);
-void pfm_unlock_opening(struct pfm_context *ctx, struct task_struct *creds);
-
-/* charge.c */
-void pfm_charge_init(struct pfm_charge *charge);
-void pfm_charge_exit(struct pfm_charge *charge);
-int pfm_charge_pages(struct pfm_charge *charge, unsigned long nr_pages);
-void pfm_uncharge_pages(struct pfm_charge *charge, unsigned long nr_pages);
-int pfm_mem_charge(struct pfm_context *ctx, size_t size);
-void pfm_mem_uncharge(struct pfm_context *ctx, size_t size);
-
-/* sets.c */
-struct pfm_set *pfm_set_find(struct pfm_context *ctx, u16 id);
-int pfm_set_create(struct pfm_context *ctx, struct pfarg_setdesc *desc);
-int pfm_sets_create(struct pfm_context *ctx, void *vec, int n);
-int pfm_sets_delete(struct pfm_context *ctx, void *vec, int n);
-int pfm_sets_resolve(struct pfm_context *ctx);
-void pfm_set_free(struct pfm_set *set);
-int pfm_sets_getinfo(struct pfm_context *ctx, void *vec, int n);
-
-/* map.c */
-const struct pfm_pmu_map *pfm_map_find(u32 pmu_type);
-bool pfm_pmd_exists(const struct pfm_context *ctx, unsigned int num);
-bool pfm_pmc_exists(const struct pfm_context *ctx, unsigned int num);
-u64 pfm_pmds_held(const struct pfm_context *ctx);
-bool pfm_reg_wraps(const struct pfm_reg *reg);
-int pfm_reg_attr(const struct pfm_set *set, const struct pfm_reg *reg,
-		 struct perf_event_attr *attr);
-
-/* regs.c */
-int pfm_pmcs_write(struct pfm_context *ctx, void *arg, int n);
-int pfm_pmds_write(struct pfm_context *ctx, void *arg, int n);
-int pfm_pmds_read(struct pfm_context *ctx, struct pfm_pmd_val *vals, int n);
-
-/* group.c */
-int pfm_groups_create(struct pfm_context *ctx);
-int pfm_group_rebuild(struct pfm_context *ctx, struct pfm_set *set);
-void pfm_groups_release(struct pfm_context *ctx);
-
-/* attach.c */
-int pfm_load(struct pfm_context *ctx, struct task_struct *task, int cpu, u16 set);
-void pfm_unload(struct pfm_context *ctx);
-int pfm_lock(struct pfm_context *ctx);
-void pfm_dead_work(struct work_struct *work);
-extern atomic_t pfm_task_sessions;
-extern atomic_t pfm_cpu_sessions;
-
-/* run.c */
-void pfm_step_work(struct irq_work *work);
-int pfm_call(struct pfm_context *ctx, pfm_func func, void *data);
-int pfm_call_reader(struct pfm_context *ctx, pfm_func func, void *data);
-void pfm_step(struct pfm_context *ctx);
-void pfm_stop_for_unload(struct pfm_context *ctx);
-void pfm_stop_offline(struct pfm_context *ctx);
-void pfm_run_set(struct pfm_context *ctx, struct pfm_set *from, struct pfm_set *to);
-void pfm_account_time(struct pfm_context *ctx);
-int pfm_start(struct pfm_context *ctx, struct pfm_set *set);
-int pfm_stop(struct pfm_context *ctx);
-int pfm_restart(struct pfm_context *ctx);
-
-/* throttle.c */
-bool pfm_set_throttled(const struct pfm_set *set);
-void pfm_set_throttle(struct pfm_set *set);
-bool pfm_steps_too_long(struct pfm_context *ctx, unsigned long tick, u64 step);
-void pfm_charge_step(struct pfm_context *ctx, u64 begin);
-u64 pfm_limit_switches(struct pfm_set *set, u64 timeout, u64 took);
+/* life.c */
+void pfm_ctx_put(struct pfm_context *ctx);
 
 /* ovfl.c */
 u64 pfm_period(u64 value);
@@ -565,27 +571,81 @@ void pfm_clock_overflow(struct perf_event *event, struct perf_sample_data *data,
 void pfm_overflow_late(struct pfm_context *ctx);
 void pfm_clock_arm(struct pfm_context *ctx, u64 timeout);
 
-/* smpl.c */
-int pfm_smpl_create(struct pfm_context *ctx, const struct pfm_dfl_smpl_arg *arg);
-int pfm_smpl_reserve(struct pfm_context *ctx, unsigned int nr_values);
-void pfm_smpl_free(struct pfm_context *ctx);
-bool pfm_smpl_add(struct pfm_context *ctx, const struct pfm_reg *reg,
-		  const struct pfm_where *where);
-void pfm_smpl_restart(struct pfm_smpl *smpl);
-int pfm_smpl_mmap(struct pfm_smpl *smpl, struct vm_area_struct *vma);
-u64 pfm_smpl_pages(void);
+/* throttle.c */
+bool pfm_set_throttled(const struct pfm_set *set);
+void pfm_set_throttle(struct pfm_set *set);
+bool pfm_steps_too_long(struct pfm_context *ctx, unsigned long tick, u64 step);
+void pfm_charge_step(struct pfm_context *ctx, u64 begin);
+u64 pfm_limit_switches(struct pfm_set *set, u64 timeout, u64 took);
 
-/* compat.c */
-bool pfm_is_compat(void);
+/* block.c */
+void pfm_block(struct callback_head *head);
+void pfm_post_block(struct pfm_context *ctx);
+void pfm_block_cancel(struct pfm_context *ctx);
+
+/* map.c */
+const struct pfm_pmu_map *pfm_map_find(u32 pmu_type);
+bool pfm_pmd_exists(const struct pfm_context *ctx, unsigned int num);
+bool pfm_pmc_exists(const struct pfm_context *ctx, unsigned int num);
+u64 pfm_pmds_held(const struct pfm_context *ctx);
+bool pfm_reg_wraps(const struct pfm_reg *reg);
+int pfm_reg_attr(const struct pfm_set *set, const struct pfm_reg *reg,
+		 struct perf_event_attr *attr);
+
+/* run.c */
+void pfm_step_work(struct irq_work *work);
+int pfm_call(struct pfm_context *ctx, pfm_func func, void *data);
+int pfm_call_reader(struct pfm_context *ctx, pfm_func func, void *data);
+void pfm_step(struct pfm_context *ctx);
+void pfm_stop_for_unload(struct pfm_context *ctx);
+void pfm_stop_offline(struct pfm_context *ctx);
+void pfm_run_set(struct pfm_context *ctx, struct pfm_set *from, struct pfm_set *to);
+void pfm_account_time(struct pfm_context *ctx);
+int pfm_start(struct pfm_context *ctx, struct pfm_set *set);
+int pfm_stop(struct pfm_context *ctx);
+int pfm_restart(struct pfm_context *ctx);
+
+/* group.c */
+extern unsigned int pfm_events_max;
+int pfm_groups_create(struct pfm_context *ctx);
+int pfm_group_rebuild(struct pfm_context *ctx, struct pfm_set *set);
+void pfm_groups_release(struct pfm_context *ctx);
+
+/* attach.c */
+extern atomic_t pfm_task_sessions;
+extern atomic_t pfm_cpu_sessions;
+int pfm_load(struct pfm_context *ctx, struct task_struct *task, int cpu, u16 set);
+int pfm_drop_stale(struct pfm_context *ctx, struct pfm_set *set);
+void pfm_unload(struct pfm_context *ctx);
+void pfm_unload_dead(struct pfm_context *ctx);
+void pfm_dead_work(struct work_struct *work);
+
+/* lock.c */
+int pfm_lock(struct pfm_context *ctx);
+int pfm_lock_opening(struct pfm_context *ctx, struct task_struct *load,
+		     struct task_struct **creds);
+void pfm_unlock_opening(struct pfm_context *ctx, struct task_struct *creds);
+
+/* regs.c */
+int pfm_pmcs_write(struct pfm_context *ctx, void *arg, int n);
+int pfm_pmds_write(struct pfm_context *ctx, void *arg, int n);
+int pfm_pmds_read(struct pfm_context *ctx, struct pfm_pmd_val *vals, int n);
+
+/* info.c */
+int pfm_sets_getinfo(struct pfm_context *ctx, void *vec, int n);
+
+/* ctx.c */
+struct pfm_context *pfm_ctx_create(u32 flags, u32 pmu_type, bool compat);
+
+/* file.c */
+struct pfm_context *pfm_ctx_of_file(struct file *file);
+struct file *pfm_ctx_file(struct pfm_context *ctx);
+
+/* syscalls.c */
+extern bool pfm_compat;
+extern unsigned int pfm_arg_mem_max;
 
 /* sysfs.c */
 int pfm_sysfs_link(bool on);
-extern unsigned int pfm_arg_mem_max;
-extern unsigned int pfm_sets_max;
-extern unsigned int pfm_events_max;
-extern unsigned long pfm_smpl_mem_max;
-extern unsigned int pfm_min_timeout;
-extern int pfm_sys_group;
-extern int pfm_task_group;
 
 #endif /* _KERNEL_EVENTS_PERFMON_INTERNAL_H */

@@ -11,7 +11,7 @@
 
 #include "internal.h"
 
-/* Map of any other PMU of perf events: control register i is the config of event i. */
+/* Describe an event of a PMU without a map of its own: PMC i is the config of PMD i. */
 static int pfm_generic_to_attr(unsigned int pmd, const struct pfm_pmc_val *pmcs,
 			       struct perf_event_attr *attr)
 {
@@ -112,6 +112,7 @@ static int pfm_sw_attr(unsigned int num, u32 flags, struct perf_event_attr *attr
  */
 bool pfm_reg_wraps(const struct pfm_reg *reg)
 {
+	lockdep_assert_held(&reg->set->ctx->mutex);
 	return (reg->flags & PFM_REGFL_OVFL_NOTIFY) || reg->switch_cnt ||
 	       pfm_period(pfm_value_estimate(reg)) != PFM_NO_PERIOD ||
 	       pfm_period(reg->long_reset) != PFM_NO_PERIOD ||
@@ -125,10 +126,10 @@ bool pfm_reg_wraps(const struct pfm_reg *reg)
  * @attr:	Receives the description
  *
  * All events are sampling events, even if their value never wraps, because PMUs cannot
- * turn a counting event into a sampling event later. An exception are clocks: a sampling
+ * turn a counting event into a sampling event later. Clocks are an exception: a sampling
  * clock has a timer, which is expensive, so a clock that wraps is a separate event.
  *
- * Context: Process context. Checks what the caller may count.
+ * Context: Process context, pfm_context::mutex held. Checks what the caller may count.
  * Return: 0, -ENOENT if the register counts nothing or at no level, -EACCES if it would
  *         count the kernel without permission.
  */
@@ -138,13 +139,14 @@ int pfm_reg_attr(const struct pfm_set *set, const struct pfm_reg *reg,
 	const struct pfm_context *ctx = set->ctx;
 	int ret;
 
+	lockdep_assert_held(&ctx->mutex);
 	if (test_bit(reg->num, set->refused))
 		return -ENOENT;
 
 	*attr = (struct perf_event_attr) {
 		.size		= sizeof(*attr),
 		.exclude_guest	= 1,
-		/* The exact period is set later; a period of 1 may ask for a trace. */
+		/* pfm_reg_set() sets the exact period. A period of 1 may request a trace. */
 		.sample_period	= max(pfm_period(pfm_value_estimate(reg)), 2ULL),
 	};
 	if (reg->num >= PFM_SW_BASE) {
@@ -183,13 +185,12 @@ static bool pfm_event_is_own(const struct pfm_context *ctx, const struct perf_ev
 static void pfm_add_held(struct perf_event *event, void *data)
 {
 	struct pfm_held *held = data;
-	unsigned int num;
+	int num;
 
-	if (event->pmu->type != PERF_TYPE_RAW || event->hw.idx < 0 ||
-	    pfm_event_is_own(held->ctx, event))
+	if (pfm_event_is_own(held->ctx, event))
 		return;
 	num = held->ctx->map->pmd_of(event);
-	if (num < 64)
+	if (num >= 0 && num < 64)
 		held->pmds |= BIT_ULL(num);
 }
 

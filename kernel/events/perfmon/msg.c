@@ -68,7 +68,7 @@ void pfm_msg_drop(struct pfm_context *ctx, unsigned int tail)
  * @ctx:	The context
  *
  * Context: Any.
- * Return: Whether it does.
+ * Return: Whether there is one.
  */
 bool pfm_msg_pending(struct pfm_context *ctx)
 {
@@ -105,7 +105,7 @@ void pfm_msg_end(struct pfm_context *ctx)
  * pfm_wake() - Wake the readers of messages
  * @work:	pfm_context::wake_work
  *
- * Context: Interrupt.
+ * Context: Interrupt or process context.
  */
 void pfm_wake(struct irq_work *work)
 {

@@ -73,8 +73,8 @@ u64 pfm_reset_value(const struct pfm_reg *reg, bool restart, u64 random)
 }
 
 /*
- * Set the period of an event. A period of 1 turns the branches of some PMUs into a trace,
- * which has to be requested when the event is opened; the period is 2 there.
+ * Set the period of an event. With a period of 1, some PMUs trace branches, which has to be
+ * requested when the event is opened. If the PMU rejects 1 for that reason, use 2.
  */
 static void pfm_event_set(struct perf_event *event, u64 period, s64 left)
 {
@@ -90,7 +90,7 @@ static void pfm_event_set(struct perf_event *event, u64 period, s64 left)
 static void pfm_event_start(struct perf_event *event)
 {
 	event->pmu->start(event, PERF_EF_RELOAD);
-	/* The core starts a throttled event at the next tick, with the period written here. */
+	/* Stop a throttled event again. The core starts it at a tick, with this period. */
 	if (event->hw.interrupts == PFM_THROTTLED)
 		event->pmu->stop(event, 0);
 }
@@ -108,6 +108,7 @@ void pfm_reg_set(struct pfm_reg *reg, u64 value)
 	u64 period = pfm_period(value);
 	bool active;
 
+	pfm_assert_registers(reg->set->ctx);
 	if (!event) {
 		reg->base = value;
 		return;
@@ -124,9 +125,9 @@ void pfm_reg_set(struct pfm_reg *reg, u64 value)
 		if (active)
 			event->pmu->stop(event, PERF_EF_UPDATE);
 		/*
-		 * The whole period is left. Some PMUs overflow at once if period_left
-		 * is 0. A timer takes 0 as a full period, which perf limits to a sane
-		 * minimum; it would take a rest of a nanosecond literally.
+		 * Begin a whole period. Some PMUs overflow at once if period_left is 0. For a
+		 * timer, 0 means a full period, which perf raises to a sane minimum, whereas
+		 * perf would use a period_left of a nanosecond as it is.
 		 */
 		pfm_event_set(event, period, reg->kind == PFM_KIND_TIMER ? 0 : period);
 		if (active)
@@ -187,6 +188,7 @@ void pfm_reset_pending(struct pfm_set *set, bool restart)
 	unsigned int num;
 
 	pfm_assert_step_context(set->ctx);
+	lockdep_assert(set->ctx->busy);
 	if (bitmap_empty(set->reset_pend, PFM_MAX_REGS))
 		return;
 
@@ -211,7 +213,7 @@ static bool pfm_can_freeze(const struct pfm_reg *reg)
 	       (reg->kind == PFM_KIND_HW && event->hw.idx >= 0);
 }
 
-/* Stop a counter, and discard its count since it was read. */
+/* Stop a counter, and discard what it has counted since pfm_freeze() read it. */
 static void pfm_freeze_read(struct pfm_reg *reg)
 {
 	struct perf_event *event = reg->event;
@@ -228,8 +230,8 @@ static void pfm_freeze_read(struct pfm_reg *reg)
 }
 
 /*
- * Stop the counters of a set at their present values. In its interrupt a PMU stands
- * still until a counter is stopped, so read all counters before.
+ * Stop the counters of a set at their present values. A PMU that is in its interrupt stands
+ * still until one of its counters is stopped, so read all of them first.
  */
 static void pfm_freeze(struct pfm_set *set)
 {
@@ -307,8 +309,8 @@ static void pfm_reset_timer(struct pfm_reg *reg)
 }
 
 /*
- * Reset a register and the registers reset with it, as far as the context allows: the
- * handler of its overflow, or @late in pfm_step().
+ * Reset a register and the registers reset with it, as far as this is possible in the
+ * handler of its overflow, or, with @late, in pfm_step(). Leave the rest to pfm_step().
  */
 static void pfm_reset_now(struct pfm_reg *reg, bool late)
 {
@@ -357,9 +359,9 @@ static void pfm_note_overflow(struct pfm_reg *reg)
 }
 
 /*
- * Decide how to handle an overflow. A notification always masks, and so does a full
- * buffer, but nothing else, because masking requires a reader that was notified and can
- * restart. Return whether the set has to stop.
+ * Decide how to handle an overflow. Nothing but a notification or a full buffer masks the
+ * context. With a buffer, the notification waits until the buffer is full. Return whether
+ * the set has to stop.
  */
 static bool pfm_decide_overflow(struct pfm_context *ctx, struct pfm_reg *reg,
 				const struct pfm_where *where)
@@ -433,8 +435,8 @@ static void pfm_fill_where(struct pfm_context *ctx, struct perf_event *event,
 {
 	/*
 	 * An interrupt can be late and hit the kernel although the event excludes it.
-	 * And a PMU that records the address itself may have recorded one of the kernel
-	 * although it interrupted user mode. Hide both.
+	 * And a PMU that records addresses itself may have recorded an address in the
+	 * kernel although it interrupted user mode. Hide the address in both cases.
 	 */
 	bool hidden = !regs || (event->attr.exclude_kernel && !user_mode(regs));
 
@@ -446,7 +448,7 @@ static void pfm_fill_where(struct pfm_context *ctx, struct perf_event *event,
 	where->cpu = smp_processor_id();
 }
 
-/* Place of an overflow as far as it is known after its handler has returned */
+/* Get the place of an overflow as far as it is known after the handler has returned. */
 static struct pfm_where pfm_where_late(const struct pfm_context *ctx)
 {
 	struct pfm_where where = { .cpu = smp_processor_id() };
@@ -528,8 +530,8 @@ void pfm_overflow(struct perf_event *event, struct perf_sample_data *data,
 		} else {
 			pfm_fill_where(ctx, event, regs, &where);
 			/*
-			 * Otherwise a PMU that keeps counting reports a second register
-			 * in one interrupt.
+			 * If a stop is pending, a PMU that keeps counting reports another
+			 * register. Leave the reset of that register to pfm_step().
 			 */
 			if (!stops) {
 				pfm_handle_overflow(ctx, reg, &where, false);
@@ -540,8 +542,8 @@ void pfm_overflow(struct perf_event *event, struct perf_sample_data *data,
 		}
 	} else if (!reg->period && reg->kind != PFM_KIND_SW) {
 		/*
-		 * The interrupt is early: the PMU has begun a whole period, but a part
-		 * is left.
+		 * The interrupt is early: the PMU has begun a whole new period, but a part of
+		 * the old one is left.
 		 */
 		pfm_retime_later(reg, event->hw.sample_period);
 	}
@@ -558,7 +560,7 @@ static void pfm_reg_handle_late(struct pfm_context *ctx, struct pfm_reg *reg)
 	if (!reg->event)
 		return;
 	if (ctx->state == PFM_LOADED && pfm_wrapped_late(reg)) {
-		/* The register had just been stopped, or its set switched. */
+		/* Monitoring has stopped, the set is another, or a mask or switch is pending. */
 		if (!ctx->started || reg->set != ctx->active ||
 		    ctx->pend & (BIT(PFM_PEND_MASK) | BIT(PFM_PEND_SWITCH)))
 			pfm_handle_further(ctx, reg);
@@ -583,6 +585,7 @@ void pfm_overflow_late(struct pfm_context *ctx)
 	unsigned int num;
 
 	pfm_assert_step_context(ctx);
+	lockdep_assert(ctx->busy);
 	list_for_each_entry(set, &ctx->sets, node) {
 		for_each_set_bit(num, set->late, PFM_MAX_REGS) {
 			clear_bit(num, set->late);

@@ -18,23 +18,20 @@
  * opened. A context keeps the label of its creator until it is closed, because its
  * values outlive its events.
  *
- * Locking: signal_struct::exec_update_lock of a target keeps its credentials from
- * changing after a check. An exec holds that lock while it waits for pfm_context::mutex,
- * so it is the outer lock. But a user can hold the mutex for any time, by a slow page
- * fault. A process that the caller may not trace must not wait for that: no lock of the
- * target is taken before pfm_may_open() has allowed it, for this call or when the context
- * was loaded, and none is held while the caller waits for the mutex. So
- * pfm_lock_opening() takes the mutex first and only tries the lock of the target.
+ * Locking: the answer of pfm_may_open() holds as long as the lock of the target's
+ * credentials is held, see lock.c.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/ptrace.h>
 #include <linux/sched/signal.h>
-#include <linux/sched/task.h>
 #include <linux/security.h>
 #include <linux/slab.h>
 
 #include "internal.h"
+
+int pfm_sys_group = -1;
+int pfm_task_group = -1;
 
 /**
  * pfm_label_create() - Label a context for security modules
@@ -42,7 +39,7 @@
  *
  * The hooks of security modules take an event, and use nothing but its label.
  *
- * Context: Process context. The label is that of the current task.
+ * Context: As pfm_mem_charge(). The label is that of the current task.
  * Return: 0, -ENOMEM, or an error of a security module.
  */
 int pfm_label_create(struct pfm_context *ctx)
@@ -76,7 +73,7 @@ int pfm_label_create(struct pfm_context *ctx)
  * pfm_label_free() - Remove the label of a context
  * @ctx:	The context, no longer known to others
  *
- * Context: Process context.
+ * Context: As pfm_mem_uncharge().
  */
 void pfm_label_free(struct pfm_context *ctx)
 {
@@ -116,7 +113,7 @@ int pfm_may_create(const struct pfm_context *ctx)
  * never leave the kernel. If they waited, requests of other threads would stall.
  *
  * Context: Any.
- * Return: Whether it does.
+ * Return: Whether it can be blocked.
  */
 bool pfm_can_block(const struct task_struct *task)
 {
@@ -187,62 +184,4 @@ int pfm_may_read(const struct pfm_context *ctx)
 int pfm_may_write(const struct pfm_context *ctx)
 {
 	return security_perf_event_write(ctx->label);
-}
-
-/**
- * pfm_lock_opening() - Lock a context to open its events
- * @ctx:	The context
- * @load:	Thread that it will be loaded on, NULL for its present target
- * @creds:	Receives the thread whose credentials are locked, or NULL
- *
- * Take pfm_context::mutex, and exec_update_lock of the target unless the target
- * is the caller. Neither lock is held while waiting for the other one.
- *
- * Context: Process context. Sleeps. pfm_unlock_opening() drops the locks.
- * Return: 0, or -EINTR if the caller was killed and no lock is held.
- */
-int pfm_lock_opening(struct pfm_context *ctx, struct task_struct *load,
-		     struct task_struct **creds)
-{
-	struct task_struct *task;
-	int ret;
-
-	for (;;) {
-		*creds = NULL;
-		ret = pfm_lock(ctx);
-		if (ret)
-			return ret;
-		task = load ?: ctx->task;
-		if (!task || task == current)
-			return 0;
-
-		get_task_struct(task);
-		if (down_read_trylock(&task->signal->exec_update_lock)) {
-			*creds = task;
-			return 0;
-		}
-		mutex_unlock(&ctx->mutex);
-		ret = down_read_killable(&task->signal->exec_update_lock);
-		if (!ret)
-			up_read(&task->signal->exec_update_lock);
-		put_task_struct(task);
-		if (ret)
-			return ret;
-	}
-}
-
-/**
- * pfm_unlock_opening() - Drop the locks of pfm_lock_opening()
- * @ctx:	The context
- * @creds:	Thread that pfm_lock_opening() returned
- *
- * Context: Process context.
- */
-void pfm_unlock_opening(struct pfm_context *ctx, struct task_struct *creds)
-{
-	mutex_unlock(&ctx->mutex);
-	if (!creds)
-		return;
-	up_read(&creds->signal->exec_update_lock);
-	put_task_struct(creds);
 }

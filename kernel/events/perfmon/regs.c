@@ -9,7 +9,7 @@
 
 #include "internal.h"
 
-/* Perfmon 2.8 ignores writes to reserved bits. */
+/* Get the value to write. Perfmon 2.8 ignores writes to reserved bits. */
 static u64 pfm_pmc_value(const struct pfm_context *ctx, const struct pfarg_pmc *arg)
 {
 	const struct pfm_pmu_map *map = ctx->map;
@@ -77,7 +77,7 @@ static void pfm_pmcs_flag(struct pfarg_pmc *vec, int n, u16 set)
 	}
 }
 
-/* Write the elements for @set among the first @n. */
+/* Write those of the first @n elements of @vec that name @set. */
 static int pfm_pmcs_write_set(struct pfm_context *ctx, struct pfm_set *set,
 			      struct pfarg_pmc *vec, int n)
 {
@@ -126,7 +126,7 @@ static bool pfm_first_of_set(const struct pfarg_pmc *vec, int i)
  * again. If the PMU rejects an event, the registers of the set keep their
  * values.
  *
- * Context: pfm_context::mutex held. Sleeps.
+ * Context: Locked by pfm_lock_opening(). Sleeps.
  * Return: 0, -EINVAL, -EACCES, -ENOMEM, or an error of the PMU.
  */
 int pfm_pmcs_write(struct pfm_context *ctx, void *arg, int n)
@@ -134,7 +134,7 @@ int pfm_pmcs_write(struct pfm_context *ctx, void *arg, int n)
 	struct pfarg_pmc *vec = arg;
 	int i, good, ret = 0, err = 0;
 
-	lockdep_assert_held(&ctx->mutex);
+	pfm_assert_opening(ctx, ctx->task);
 	for (good = 0; good < n; good++) {
 		struct pfarg_pmc *pmc = &vec[good];
 		u32 flag = 0;
@@ -230,7 +230,7 @@ static int pfm_pmd_prepare(struct pfm_set *set, const struct pfarg_pmd *arg)
 		if (ret)
 			return ret;
 		clear_bit(num, set->refused);
-		pfm_reg_at(set, num)->written = true;
+		pfm_reg_at(set, num)->load = pfm_this_load(set->ctx);
 	}
 	return 0;
 }
@@ -252,7 +252,7 @@ static void pfm_pmd_apply(struct pfm_reg *reg, const struct pfarg_pmd *arg)
 	reg->last_reset = arg->reg_value;
 	clear_bit(reg->num, reg->set->povfl);
 	clear_bit(reg->num, reg->set->reset_pend);
-	/* A pending overflow belongs to the old value. */
+	/* Drop a pending overflow, because it belongs to the old value. */
 	clear_bit(reg->num, reg->set->late);
 }
 
@@ -297,7 +297,7 @@ static bool pfm_set_outdated(const struct pfm_set *set)
 }
 
 /*
- * No events could be opened for the new registers of a set. The registers exist,
+ * Refuse the new registers of a set after no events could be opened for them. They exist,
  * because other registers may name them, but count nothing. The old events keep
  * counting.
  */
@@ -325,7 +325,7 @@ static int pfm_pmds_rebuild(struct pfm_context *ctx, struct pfarg_pmd *vec, int 
 			continue;
 		ret = pfm_group_rebuild(ctx, set);
 		if (ret) {
-			/* Without memory or a target, a later write or load tries again. */
+			/* If memory or the target was missing, a later call tries again. */
 			if (ret != -ENOMEM && ret != -ESRCH)
 				pfm_regs_refuse(set);
 			vec[i].reg_flags |= PFM_REGFL_RETFL_EINVAL;
@@ -349,8 +349,8 @@ static bool pfm_pmd_samples(const struct pfarg_pmd *arg)
 }
 
 /*
- * Check the permission for registers that have only counted so far and are to tell
- * where the target was: it may have become one that the caller may not trace.
+ * Check the permission to sample with registers that have only counted so far. The target
+ * may have changed since the load into one that the caller may not trace.
  */
 static int pfm_may_sample(struct pfm_context *ctx, const struct pfarg_pmd *vec, int n)
 {
@@ -416,7 +416,7 @@ static int pfm_pmds_write_some(struct pfm_context *ctx, struct pfarg_pmd *vec, i
 	return err ?: ret;
 }
 
-/* Tell whether an element creates a register that the set does not have. */
+/* Tell whether an element names a register that does not exist yet or was refused. */
 static bool pfm_pmds_are_new(const struct pfm_set *set, const struct pfarg_pmd *arg)
 {
 	DECLARE_BITMAP(named, PFM_MAX_REGS);
@@ -447,7 +447,7 @@ int pfm_pmds_write(struct pfm_context *ctx, void *arg, int n)
 	struct pfarg_pmd *vec = arg;
 	int i = 0, ret = 0;
 
-	lockdep_assert_held(&ctx->mutex);
+	pfm_assert_opening(ctx, ctx->task);
 	if (pfm_state(ctx) != PFM_UNLOADED)
 		ret = pfm_may_sample(ctx, vec, n);
 	if (ret)
@@ -461,7 +461,7 @@ int pfm_pmds_write(struct pfm_context *ctx, void *arg, int n)
 	if (i == n || pfm_state(ctx) == PFM_UNLOADED)
 		return pfm_pmds_write_some(ctx, vec, n);
 
-	/* Write one by one, so that the write stops at the first that cannot count. */
+	/* Write one by one, to stop at the first register that cannot count. */
 	for (i = 0; i < n && !ret; i++)
 		ret = pfm_pmds_write_some(ctx, &vec[i], 1);
 	return ret;

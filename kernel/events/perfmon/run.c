@@ -119,8 +119,8 @@ static void pfm_switch(struct pfm_context *ctx, struct pfm_set *to, bool restart
 		pfm_reset_pending(from, restart);
 	} else {
 		/*
-		 * Stop the whole set as well: counters that a handler stopped start
-		 * only this way.
+		 * Stop the whole set although it goes on, because only this restarts the
+		 * counters that a handler has stopped.
 		 */
 		pfm_run_set(ctx, from, NULL);
 		pfm_reset_pending(to, restart);
@@ -189,7 +189,7 @@ void pfm_step(struct pfm_context *ctx)
 	if (test_and_clear_bit(PFM_PEND_LATE, &ctx->pend))
 		pfm_overflow_late(ctx);
 	pend = xchg(&ctx->pend, 0);
-	/* A handler that came after pfm_overflow_late() has queued the irq_work again. */
+	/* Keep a bit that a handler has set meanwhile: it has queued the irq_work again. */
 	if (pend & BIT(PFM_PEND_LATE))
 		set_bit(PFM_PEND_LATE, &ctx->pend);
 
@@ -325,9 +325,9 @@ int pfm_call(struct pfm_context *ctx, pfm_func func, void *data)
  * @data:	Argument of @func
  *
  * Unlike in pfm_call(), an overflow that interrupts the function is handled at once,
- * so that its new period begins in time and its instruction pointer is known. This
- * function leaves to pfm_step() what waits for it, which keeps reading cheap: the
- * caller could have read the same values a moment earlier.
+ * so that its new period begins in time and its instruction pointer is known. Work
+ * that waits for pfm_step() is left to it, which keeps reads cheap: the caller could
+ * have read the same values a moment earlier.
  *
  * Context: As pfm_call().
  * Return: As pfm_call().
@@ -429,13 +429,14 @@ int pfm_stop(struct pfm_context *ctx)
  * pfm_stop_offline() - Stop monitoring on a CPU that goes offline
  * @ctx:	The context, loaded on this CPU
  *
- * Context: Interrupts off.
+ * Context: Interrupts off. The caller excludes an unload by pfm_cpu_lock.
  */
 void pfm_stop_offline(struct pfm_context *ctx)
 {
 	struct pfm_call call = { .ctx = ctx, .func = pfm_stop_here };
 	int cpu;
 
+	lockdep_assert_irqs_disabled();
 	perf_event_call_inatomic(ctx->clock, pfm_call_event, &call, &cpu);
 }
 
@@ -490,8 +491,7 @@ static void pfm_restart_here(struct pfm_context *ctx, void *data)
 	if (ctx->state != PFM_MASKED && !ctx->smpl)
 		return;
 
-	if (ctx->smpl)
-		pfm_smpl_restart(ctx->smpl);
+	pfm_smpl_restart(ctx);
 	if (ctx->state == PFM_MASKED)
 		pfm_unmask(ctx);
 	WRITE_ONCE(ctx->blocked, false);

@@ -15,13 +15,15 @@
 
 #include "internal.h"
 
+unsigned long pfm_smpl_mem_max = SZ_16M;
+
 static u64 pfm_entry_size(unsigned int nr_values)
 {
 	return sizeof(struct pfm_dfl_smpl_entry) + nr_values * sizeof(u64);
 }
 
 /**
- * struct pfm_smpl - a buffer
+ * struct pfm_smpl - the sampling buffer of a context
  */
 struct pfm_smpl {
 	/** @node: entry of the list of all buffers */
@@ -60,33 +62,34 @@ u64 pfm_smpl_pages(void)
 	return READ_ONCE(pfm_smpl_total);
 }
 
-/* The limit is per user, so that one user cannot exhaust the memory of others. */
-static int pfm_smpl_charge(struct pfm_smpl *smpl, struct pfm_charge *charge)
+/* Charge a buffer. The limit is per user, so that one user cannot take all memory. */
+static int pfm_smpl_charge(struct pfm_context *ctx, struct pfm_smpl *smpl)
 {
+	struct user_struct *user = ctx->charge.user;
 	unsigned long max = READ_ONCE(pfm_smpl_mem_max) >> PAGE_SHIFT;
 	unsigned long held = smpl->pages;
 	struct pfm_smpl *other;
 
 	guard(mutex)(&pfm_smpl_lock);
 	list_for_each_entry(other, &pfm_smpl_list, node) {
-		if (other->user == charge->user)
+		if (other->user == user)
 			held += other->pages;
 	}
-	if (held > max || pfm_charge_pages(charge, smpl->pages))
+	if (held > max || pfm_charge_pages(ctx, smpl->pages))
 		return -ENOMEM;
 
-	smpl->user = charge->user;
+	smpl->user = user;
 	list_add(&smpl->node, &pfm_smpl_list);
 	WRITE_ONCE(pfm_smpl_total, pfm_smpl_total + smpl->pages);
 	return 0;
 }
 
-static void pfm_smpl_uncharge(struct pfm_smpl *smpl, struct pfm_charge *charge)
+static void pfm_smpl_uncharge(struct pfm_context *ctx, struct pfm_smpl *smpl)
 {
 	guard(mutex)(&pfm_smpl_lock);
 	WRITE_ONCE(pfm_smpl_total, pfm_smpl_total - smpl->pages);
 	list_del(&smpl->node);
-	pfm_uncharge_pages(charge, smpl->pages);
+	pfm_uncharge_pages(ctx, smpl->pages);
 }
 
 static void pfm_smpl_header(struct pfm_smpl *smpl)
@@ -123,6 +126,7 @@ int pfm_smpl_create(struct pfm_context *ctx, const struct pfm_dfl_smpl_arg *arg)
 	if (arg->buf_size > READ_ONCE(pfm_smpl_mem_max))
 		return -ENOMEM;
 
+	guard(mutex)(&ctx->mutex);
 	smpl = kzalloc(sizeof(*smpl), GFP_KERNEL_ACCOUNT);
 	if (!smpl)
 		return -ENOMEM;
@@ -131,7 +135,7 @@ int pfm_smpl_create(struct pfm_context *ctx, const struct pfm_dfl_smpl_arg *arg)
 	smpl->pages = PAGE_ALIGN(arg->buf_size) >> PAGE_SHIFT;
 	smpl->offs = sizeof(*hdr);
 	smpl->largest = largest;
-	ret = pfm_smpl_charge(smpl, &ctx->charge);
+	ret = pfm_smpl_charge(ctx, smpl);
 	if (ret)
 		goto err_free;
 	smpl->buf = vmalloc_user(smpl->pages << PAGE_SHIFT);
@@ -148,7 +152,7 @@ int pfm_smpl_create(struct pfm_context *ctx, const struct pfm_dfl_smpl_arg *arg)
 	return 0;
 
 err_charge:
-	pfm_smpl_uncharge(smpl, &ctx->charge);
+	pfm_smpl_uncharge(ctx, smpl);
 err_free:
 	kfree(smpl);
 	return ret;
@@ -184,7 +188,7 @@ int pfm_smpl_reserve(struct pfm_context *ctx, unsigned int nr_values)
  * pfm_smpl_free() - Free the buffer of a context
  * @ctx:	The context, no longer known to others. It need not have a buffer.
  *
- * Context: Process context.
+ * Context: As pfm_uncharge_pages().
  */
 void pfm_smpl_free(struct pfm_context *ctx)
 {
@@ -192,7 +196,7 @@ void pfm_smpl_free(struct pfm_context *ctx)
 
 	if (!smpl)
 		return;
-	pfm_smpl_uncharge(smpl, &ctx->charge);
+	pfm_smpl_uncharge(ctx, smpl);
 	vfree(smpl->buf);
 	kfree(smpl);
 }
@@ -216,6 +220,7 @@ bool pfm_smpl_add(struct pfm_context *ctx, const struct pfm_reg *reg,
 	unsigned int num;
 	u64 *values;
 
+	lockdep_assert(ctx->busy);
 	/* Monitoring is masked while the buffer is full, but a late overflow may come. */
 	if (smpl->size - smpl->offs < largest) {
 		set->lost++;
@@ -248,13 +253,18 @@ bool pfm_smpl_add(struct pfm_context *ctx, const struct pfm_reg *reg,
 }
 
 /**
- * pfm_smpl_restart() - Empty a buffer
- * @smpl:	The buffer
+ * pfm_smpl_restart() - Empty the buffer of a context
+ * @ctx:	The context. It need not have a buffer.
  *
- * Context: As pfm_smpl_add(), or monitoring is stopped.
+ * Context: As pfm_smpl_add(), or the context is not loaded.
  */
-void pfm_smpl_restart(struct pfm_smpl *smpl)
+void pfm_smpl_restart(struct pfm_context *ctx)
 {
+	struct pfm_smpl *smpl = ctx->smpl;
+
+	lockdep_assert(ctx->busy || pfm_state(ctx) == PFM_UNLOADED);
+	if (!smpl)
+		return;
 	smpl->offs = sizeof(struct pfm_dfl_smpl_hdr);
 	smpl->count = 0;
 	pfm_smpl_header(smpl);

@@ -21,6 +21,15 @@
 /* Short vectors are on the stack, because frequent calls have to be cheap. */
 #define PFM_STACK_REGS	8
 
+/* Written by compat.c: new contexts are for programs for perfmon 2.8. */
+bool pfm_compat;
+
+/*
+ * This bounds work that is done with interrupts off, so it must not depend on the page
+ * size.
+ */
+unsigned int pfm_arg_mem_max = SZ_4K;
+
 #define PFM_CALL_FLAGS	(PFM_FL_NOTIFY_BLOCK | PFM_FL_SYSTEM_WIDE | \
 			 PFM_FL_OVFL_NO_MSG | PFM_FL_REMOTE | PFM_FL_CLOEXEC)
 
@@ -105,6 +114,7 @@ SYSCALL_DEFINE4(pfm_create_context, struct pfarg_ctx __user *, ureq,
 {
 	struct pfm_dfl_smpl_arg arg;
 	struct pfm_context *ctx;
+	bool compat = READ_ONCE(pfm_compat);
 	struct pfarg_ctx req;
 	int ret;
 
@@ -112,7 +122,7 @@ SYSCALL_DEFINE4(pfm_create_context, struct pfarg_ctx __user *, ureq,
 		return -EFAULT;
 	if (req.ctx_flags & ~PFM_CALL_FLAGS)
 		return -EINVAL;
-	if (!pfm_is_compat() &&
+	if (!compat &&
 	    (req.ctx_rsvd || memchr_inv(req.ctx_reserved, 0, sizeof(req.ctx_reserved))))
 		return -EINVAL;
 	if ((req.ctx_flags & PFM_FL_NOTIFY_BLOCK) && (req.ctx_flags & PFM_FL_SYSTEM_WIDE))
@@ -121,7 +131,7 @@ SYSCALL_DEFINE4(pfm_create_context, struct pfarg_ctx __user *, ureq,
 	if (ret)
 		return ret;
 
-	ctx = pfm_ctx_create(req.ctx_flags, req.ctx_pmu_type);
+	ctx = pfm_ctx_create(req.ctx_flags, req.ctx_pmu_type, compat);
 	if (IS_ERR(ctx))
 		return PTR_ERR(ctx);
 	ret = pfm_may_create(ctx);
@@ -170,11 +180,11 @@ struct pfm_vec {
 	size_t		size;
 	/** @unloaded: the call needs an unloaded context */
 	bool		unloaded;
-	/** @any_state: the call works on a running target */
+	/** @any_state: the call does not need the target to be stopped */
 	bool		any_state;
 	/** @opens: the call may open events */
 	bool		opens;
-	/** @answers: elements tell the caller more than what is wrong */
+	/** @answers: the call returns results in the elements, not only flags */
 	bool		answers;
 	/** @may: permission check */
 	int		(*may)(const struct pfm_context *ctx);
@@ -256,7 +266,7 @@ static bool pfm_vec_flagged(const void *vec, int n, const struct pfm_vec *call)
 
 static int pfm_vec_syscall(int fd, void __user *uvec, int n, const struct pfm_vec *call)
 {
-	/* Do not zero it: that would cost more than the rest of a short call. */
+	/* Do not zero the array: that would cost more than the rest of a short call. */
 	struct pfarg_pmd stack[PFM_STACK_REGS] __uninitialized;
 	void *vec = stack;
 	size_t size;
@@ -318,8 +328,8 @@ SYSCALL_DEFINE3(pfm_delete_evtsets, int, fd, struct pfarg_setdesc __user *, vec,
 }
 
 /*
- * Reads are the most frequent calls and use few fields of an element, so only these are
- * copied.
+ * Copy the fields that a read needs. Reads are the most frequent calls, so the other fields
+ * are not copied.
  */
 static int pfm_vals_get(struct pfm_pmd_val *vals, const struct pfarg_pmd __user *uvec, int n)
 {
@@ -339,7 +349,7 @@ fault:
 	return -EFAULT;
 }
 
-/* Elements before the flagged one have been read and are complete. */
+/* Copy the results, up to the element that is flagged. Elements after it were not read. */
 static int pfm_vals_put(const struct pfm_pmd_val *vals, struct pfarg_pmd __user *uvec, int n)
 {
 	int i;
@@ -495,10 +505,32 @@ SYSCALL_DEFINE2(pfm_load_context, int, fd, struct pfarg_load __user *, ureq)
 	return pfm_load_task(ctx, &req);
 }
 
+static int pfm_start_locked(struct pfm_context *ctx, const struct pfarg_start *req)
+{
+	struct pfm_set *set = NULL;
+	int ret;
+
+	if (pfm_state(ctx) == PFM_UNLOADED)
+		return -EINVAL;
+	ret = pfm_check_stopped(ctx, false);
+	if (ret)
+		return ret;
+	if (req) {
+		set = pfm_set_find(ctx, req->start_set);
+		if (!set)
+			return -EINVAL;
+	}
+	ret = pfm_start(ctx, set);
+	if (ret != -EBUSY || !ctx->compat)
+		return ret;
+	/* The context is stopped now, so no switch changes the active set. */
+	return pfm_drop_stale(ctx, ctx->active) ?: pfm_start(ctx, set);
+}
+
 SYSCALL_DEFINE2(pfm_start, int, fd, struct pfarg_start __user *, ureq)
 {
+	struct task_struct *creds = NULL;
 	struct pfarg_start req = { };
-	struct pfm_set *set = NULL;
 	struct pfm_context *ctx;
 	int ret;
 
@@ -512,22 +544,14 @@ SYSCALL_DEFINE2(pfm_start, int, fd, struct pfarg_start __user *, ureq)
 			     memchr_inv(req.reserved3, 0, sizeof(req.reserved3))))
 		return -EINVAL;
 	ret = pfm_may_write(ctx);
+	/* For a program for perfmon 2.8, events may have to be opened anew. */
+	if (!ret)
+		ret = ctx->compat ? pfm_lock_opening(ctx, NULL, &creds) : pfm_lock(ctx);
 	if (ret)
 		return ret;
-	CLASS(pfm_locked, locked)(ctx);
-	if (!locked)
-		return -EINTR;
-	if (pfm_state(ctx) == PFM_UNLOADED)
-		return -EINVAL;
-	ret = pfm_check_stopped(ctx, false);
-	if (ret)
-		return ret;
-	if (ureq) {
-		set = pfm_set_find(ctx, req.start_set);
-		if (!set)
-			return -EINVAL;
-	}
-	return pfm_start(ctx, set);
+	ret = pfm_start_locked(ctx, ureq ? &req : NULL);
+	pfm_unlock_opening(ctx, creds);
+	return ret;
 }
 
 /* Implementation of a call without arguments. Returns 0 or an error. */

@@ -3,9 +3,9 @@
  * /sys/kernel/pfm: limits, sessions, and the registers of the CPU's PMU. See
  * Documentation/ABI/testing/sysfs-kernel-pfm.
  *
- * Perfmon 2.8 had /sys/kernel/perfmon, and programs that find it use perfmon: PAPI
- * would no longer use perf events. So the name is a link that exists with
- * perfmon.compat=1 only.
+ * Perfmon 2.8 had /sys/kernel/perfmon, and programs that find it prefer perfmon: PAPI,
+ * for one, would no longer use perf events. So that name is a link, which exists only
+ * with perfmon.compat=1.
  */
 #include <linux/init.h>
 #include <linux/kobject.h>
@@ -16,20 +16,8 @@
 
 #include "internal.h"
 
-/* Perf limits the period of its timers to this. */
+/* Minimum in ns to which perf raises the periods of its timers */
 #define PFM_TIMEOUT_FLOOR	10000
-
-/*
- * pfm_arg_mem_max bounds work that is done with interrupts off, so it must not depend
- * on the page size.
- */
-unsigned int pfm_arg_mem_max = SZ_4K;
-unsigned int pfm_sets_max = 64;
-unsigned int pfm_events_max = 256;
-unsigned long pfm_smpl_mem_max = SZ_16M;
-unsigned int pfm_min_timeout = 100000;
-int pfm_sys_group = -1;
-int pfm_task_group = -1;
 
 #define PFM_ATTR_SHOW(_name, _fmt, _value)				\
 static ssize_t _name##_show(struct kobject *kobj,			\
@@ -79,7 +67,7 @@ static ssize_t version_show(struct kobject *kobj, struct kobj_attribute *attr, c
 
 static struct kobj_attribute version_attr = __ATTR_RO(version);
 
-/* Number of the first call; the others follow in the order of libpfm. */
+/* Show the number of the first system call; the others follow in the order of libpfm. */
 static ssize_t syscall_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%d\n", __NR_pfm_create_context);
@@ -190,7 +178,7 @@ static ssize_t model_show(struct kobject *kobj, struct kobj_attribute *attr, cha
 
 static struct kobj_attribute model_attr = __ATTR_RO(model);
 
-/* The version of the format is the one in its header. */
+/* Show the version of the sampling format, as the header of a buffer has it. */
 static ssize_t fmt_version_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%u.%u\n", PFM_DFL_SMPL_VERSION >> 16,
@@ -228,11 +216,11 @@ static int __init pfm_add_regs(struct kobject *parent, u64 mask, bool control)
 static struct kobject *pfm_kobj;
 
 /**
- * pfm_sysfs_link() - Show the directory under the name that perfmon 2.8 gave it
- * @on:		Create the link, or remove it
+ * pfm_sysfs_link() - Link the directory to the name that it had in perfmon 2.8
+ * @on:		True to create the link, false to remove it
  *
- * Context: Process context, one at a time.
- * Return: 0 or an error, 0 as well without the directory.
+ * Context: Process context, calls serialized by the caller.
+ * Return: 0, also if the directory does not exist, or an error.
  */
 int pfm_sysfs_link(bool on)
 {

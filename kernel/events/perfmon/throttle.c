@@ -40,10 +40,11 @@ bool pfm_set_throttled(const struct pfm_set *set)
 {
 	unsigned int num;
 
+	pfm_assert_step_context(set->ctx);
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
 		const struct pfm_reg *reg = pfm_reg_at(set, num);
 
-		/* Check this first: it is rarely true, and each switch of sets runs this. */
+		/* Test the throttling first: it is rare, and each switch of sets does this. */
 		if (reg->event && reg->event->hw.interrupts == PFM_THROTTLED && pfm_samples(reg))
 			return true;
 	}
@@ -74,6 +75,7 @@ void pfm_set_throttle(struct pfm_set *set)
 	struct perf_event *leader = set->leader, *sibling;
 	struct pmu *pmu = leader ? leader->pmu_ctx->pmu : NULL;
 
+	pfm_assert_step_context(set->ctx);
 	if (!pmu)
 		return;
 	perf_pmu_disable(pmu);
@@ -94,8 +96,8 @@ void pfm_set_throttle(struct pfm_set *set)
  *
  * The longest step of a tick is left out, because the hypervisor may have preempted
  * the CPU during it. If each step takes about a tick, no other step is left to
- * count. So a quarter of the longest step is carried to the next tick, and all of
- * it, up to a tick, if the two ticks are adjacent.
+ * count. So the longest step, capped at a tick, is carried over to later ticks, and
+ * divided by four for each tick that has passed, except for those that @step took.
  *
  * Context: Any. The caller has the context's steps to itself.
  * Return: True from %PFM_STEPS_NS in @tick on.
@@ -140,7 +142,7 @@ void pfm_charge_step(struct pfm_context *ctx, u64 begin)
 	if (!pfm_steps_too_long(ctx, jiffies, local_clock() - begin) || !pmu)
 		return;
 
-	/* A handler must not throttle the event in between. */
+	/* Keep handlers from throttling an event between the check and the call. */
 	perf_pmu_disable(pmu);
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
 		struct pfm_reg *reg = pfm_reg_at(set, num);

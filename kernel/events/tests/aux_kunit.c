@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * KUnit tests of the AUX area: the transactions of a driver, what they leave in the
- * data buffer, and the allocation.
+ * KUnit tests of the AUX area: the transactions of a driver, the records that they leave
+ * in the data buffer, and the allocation.
  */
 
 #include <kunit/test.h>
@@ -20,7 +20,7 @@
 #define AUX_SIZE	(AUX_PAGES * PAGE_SIZE)
 #define AUX_PGOFF	8
 
-/* Size of an area that exceeds both the memory and the range of an int. */
+/* Size of a pretended area, which exceeds the range of an int. */
 #define FAR_SIZE	(8ULL << 30)
 #define FAR_NR_PAGES	((int)(FAR_SIZE >> PAGE_SHIFT))
 #define FAR_ORDER	3
@@ -35,12 +35,12 @@ struct aux_test {
 	bool				setup_fails;
 	bool				alive;
 	u64				read;
-	/* The table of the far area, NULL without one, and the pages in it. */
+	/* Page table of the far area, or NULL, and the pages that it refers to. */
 	void				**far;
 	void				*far_pages;
 };
 
-/* State of the test's perf_event::clock, which has no argument. */
+/* Time of test_clock(); global, because perf_event::clock has no argument. */
 static u64 test_time;
 
 static u64 test_clock(void)
@@ -48,7 +48,7 @@ static u64 test_clock(void)
 	return test_time;
 }
 
-/* setup_aux() gets an event, free_aux() what setup_aux() returned. */
+/* Return the test as the driver's private data, from which test_free_aux() finds it. */
 static void *test_setup_aux(struct perf_event *event, void **pages, int nr_pages,
 			    bool overwrite)
 {
@@ -112,7 +112,7 @@ static void settle(struct aux_test *aux)
 	irq_work_sync(&aux->event.pending_disable_irq);
 }
 
-/* Pretend an area of @nr_pages, with a table of few pages in its place. */
+/* Exchange the tables of the real and the far area, and set the size to @nr_pages. */
 static void far_swap(struct aux_test *aux, int nr_pages)
 {
 	swap(aux->rb->aux_pages, aux->far);
@@ -151,7 +151,7 @@ static int aux_alloc(struct aux_test *aux, int nr_pages, long watermark, int fla
 	return ret;
 }
 
-/* An area of four pages. */
+/* Allocate an area of four pages. */
 static struct aux_test *aux_make(struct kunit *test, long watermark, int flags)
 {
 	struct aux_test *aux = test->priv;
@@ -180,7 +180,7 @@ static void aux_set_tail(struct aux_test *aux, u64 tail)
 	WRITE_ONCE(aux->rb->user_page->aux_tail, tail);
 }
 
-/* The next record of the data buffer, NULL if there is none. */
+/* Return the payload of the next record if it has @type and @size, otherwise NULL. */
 static const u64 *next_record(struct aux_test *aux, u32 type, u16 size)
 {
 	const struct perf_event_header *header;
@@ -249,7 +249,7 @@ static void begin_grants_the_room_up_to_the_tail(struct kunit *test)
 	aux_end(aux, 0);
 }
 
-/* The reader may write any tail; a tail that is not behind the head is invalid. */
+/* A reader may write any tail. Valid ones are less than an area behind the head. */
 static void tail_beyond_the_area_grants_nothing(struct kunit *test)
 {
 	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
@@ -273,7 +273,7 @@ static void tail_beyond_the_area_grants_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, aux_head(aux), 0);
 }
 
-/* The area knows no more than that these bytes were written and not read. */
+/* A tail behind the head means that the bytes from it to the head are not yet read. */
 static void tail_behind_the_head_grants_the_rest(struct kunit *test)
 {
 	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
@@ -286,7 +286,7 @@ static void tail_behind_the_head_grants_the_rest(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, aux->handle.size, AUX_SIZE - 1 - unread[i]);
 		aux_end(aux, 0);
 	}
-	/* A byte always stays free. */
+	/* One byte always stays free, so this tail leaves no room. */
 	aux_set_tail(aux, -(AUX_SIZE - 1));
 	KUNIT_EXPECT_NULL(test, aux_begin(aux));
 }
@@ -440,7 +440,7 @@ static void overwritten_area_takes_the_drivers_head(struct kunit *test)
 	expect_aux_record(test, aux, 16, AUX_SIZE, PERF_AUX_FLAG_OVERWRITE);
 }
 
-/* One run of an event whose PMU tells where it is as an offset. */
+/* Do one transaction whose driver reports its head as an offset. Return aux_written. */
 static u64 written_at(struct kunit *test, struct aux_test *aux, unsigned long offset)
 {
 	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
@@ -461,11 +461,11 @@ static void offsets_are_added_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, written_at(test, aux, 16), AUX_SIZE + 16);
 	KUNIT_EXPECT_EQ(test, written_at(test, aux, 24), AUX_SIZE + 24);
 	KUNIT_EXPECT_EQ(test, written_at(test, aux, 0), 2 * AUX_SIZE);
-	/* A count needs no addition. */
+	/* A head that is larger than the area is a count and grows by the difference. */
 	KUNIT_EXPECT_EQ(test, written_at(test, aux, 3 * AUX_SIZE), 5 * AUX_SIZE);
 }
 
-/* The head of a buffer stays when its area goes. */
+/* A new area of a buffer begins at the aux_head that the previous area has left. */
 static void offsets_begin_where_the_head_was(struct kunit *test)
 {
 	struct aux_test *aux = aux_make(test, 0, 0);
@@ -516,7 +516,7 @@ static void copy_follows_the_wrap(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, words[2], 3);
 }
 
-/* The mask of an area beyond the reach of an int. */
+/* perf_aux_size() must not overflow an int. */
 static void size_of_a_large_area_is_no_int(struct kunit *test)
 {
 	struct aux_test *aux = test->priv;
@@ -526,7 +526,7 @@ static void size_of_a_large_area_is_no_int(struct kunit *test)
 	aux->rb->aux_nr_pages = 0;
 }
 
-/* One page ends and another one begins at each of these offsets. */
+/* Offsets with a distinct page on each side; all other entries refer to one page. */
 static const u64 far_borders[] = { 2ULL << 30, 4ULL << 30, FAR_SIZE };
 
 static void far_fill(struct aux_test *aux)
@@ -621,7 +621,7 @@ static void area_without_scatter_gather_is_one_chunk(struct kunit *test)
 				    aux->rb->aux_pages[0] + i * PAGE_SIZE);
 }
 
-/* A chunk of that order does not exist, whatever is free. */
+/* No chunk is larger than MAX_PAGE_ORDER, however much memory is free. */
 static void area_that_cannot_be_one_chunk_is_refused(struct kunit *test)
 {
 	struct aux_test *aux = test->priv;
@@ -634,7 +634,7 @@ static void area_that_cannot_be_one_chunk_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, aux->rb->aux_pgoff, 0);
 	KUNIT_EXPECT_NULL(test, aux_begin(aux));
 
-	/* A protected area may have several, and a page is one. */
+	/* A writable area may have several chunks, and a single page is one chunk. */
 	KUNIT_EXPECT_EQ(test, aux_alloc(aux, 2 << MAX_PAGE_ORDER, 0, RING_BUFFER_WRITABLE), 0);
 	KUNIT_EXPECT_TRUE(test, aux->alive);
 	rb_free_aux(aux->rb);
@@ -685,7 +685,7 @@ static void failed_setup_leaves_nothing(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, aux->alive);
 }
 
-/* Kill the thread of the test itself: the signal stays pending. */
+/* Allocate while a SIGKILL is pending for this thread. */
 static int aux_alloc_killed(struct aux_test *aux, int nr_pages)
 {
 	struct sighand_struct *sighand = rcu_dereference_raw(current->sighand);
@@ -718,7 +718,7 @@ static void last_reference_frees_the_area(struct kunit *test)
 {
 	struct aux_test *aux = aux_make(test, 0, 0);
 
-	/* A transaction has the second one. */
+	/* The transaction holds the second reference. */
 	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
 	rb_free_aux(aux->rb);
 	KUNIT_ASSERT_TRUE(test, aux->alive);
@@ -743,7 +743,7 @@ static void area_beyond_the_memory_is_refused(struct kunit *test)
 
 /*
  * An allowed area reaches the allocation and fails there, because a signal is pending;
- * a rejected area fails before. totalram_pages_add() makes a small machine look large
+ * a rejected area fails earlier. totalram_pages_add() makes a small machine look large
  * enough.
  */
 static void large_area_is_for_drivers_that_ask_for_it(struct kunit *test)
@@ -768,7 +768,7 @@ static void large_area_is_for_drivers_that_ask_for_it(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, aux->rb->aux_pages);
 }
 
-/* Fill the area, and find no room @times times. */
+/* Fill the area, then try @times transactions, which must find no room. */
 static void run_full(struct kunit *test, struct aux_test *aux, int times)
 {
 	KUNIT_ASSERT_NOT_NULL(test, aux_begin(aux));
@@ -815,7 +815,8 @@ static void stop_is_told_when_it_goes_on(struct kunit *test)
 }
 
 /*
- * Share by PERF_EVENT_IOC_SET_OUTPUT: the reader has to enable the event that stopped.
+ * PERF_EVENT_IOC_SET_OUTPUT lets events share an area. The record must name the event
+ * that stopped, because the reader has to enable that event again.
  */
 static void stop_is_told_of_the_event_that_stopped(struct kunit *test)
 {
@@ -845,7 +846,7 @@ static void stop_is_not_told_unless_asked_for(struct kunit *test)
 	expect_no_record(test, aux);
 }
 
-/* A driver begins anew in the interrupt that has truncated. */
+/* A driver may begin anew in the interrupt that truncated, before it is disabled. */
 static void start_before_the_disabling_is_none(struct kunit *test)
 {
 	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
@@ -873,7 +874,7 @@ static void start_before_the_disabling_is_none(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, record[4], 1);
 }
 
-/* A start that finds no room is no second stop. */
+/* A transaction that finds no room while a stop is pending is not a second stop. */
 static void stop_is_counted_once(struct kunit *test)
 {
 	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);
@@ -898,7 +899,7 @@ static void stop_is_counted_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, record[4], 1);
 }
 
-/* A stop that is not of the area comes first: it is disabled, and finds no room. */
+/* The event finds no room while it is about to be disabled for another reason. */
 static void stop_beside_another_disabling_is_counted(struct kunit *test)
 {
 	struct aux_test *aux = aux_make(test, 0, RING_BUFFER_WRITABLE);

@@ -190,7 +190,7 @@ static int pair_init_target(struct kunit *test, u64 config)
 	if (!pair)
 		return -ENOMEM;
 
-	/* Pin the thread of this test, which ends with the test. */
+	/* Pin the thread of this test, which ends with it, so nothing is restored. */
 	cpu = raw_smp_processor_id();
 	if (set_cpus_allowed_ptr(current, cpumask_of(cpu)))
 		return -EINVAL;
@@ -208,7 +208,7 @@ static int pair_init(struct kunit *test)
 	return pair_init_target(test, PERF_COUNT_SW_DUMMY);
 }
 
-/* Use a clock as the target: its pmu::read() is not safe in any context. */
+/* Use a clock as the target, because its pmu::read() is not safe in every context. */
 static int clock_pair_init(struct kunit *test)
 {
 	return pair_init_target(test, PERF_COUNT_SW_TASK_CLOCK);
@@ -227,7 +227,7 @@ static void pair_exit(struct kunit *test)
 		perf_event_release_kernel(pair->target);
 }
 
-/* The trigger, or one inherited from it, fires once as if it had this role. */
+/* Fire @trigger, the pair's trigger or one inherited from it, once in this role. */
 static void fire_from(struct pair *pair, struct perf_event *trigger, unsigned int role)
 {
 	struct perf_gate_link *link;
@@ -306,7 +306,7 @@ static void fire_both_in_motion(void *data)
 	fire(firing->pair, PERF_GATE_STOPPER);
 }
 
-/* Two firings interrupt the same section. */
+/* Both firings interrupt the same section, so one irq_work settles them together. */
 static void window_that_collapses_counts_once_and_holds_nothing(struct kunit *test)
 {
 	struct pair *pair = test->priv;
@@ -331,7 +331,7 @@ static void fire_in_motion(void *data)
 	firing->open = account_is_open(firing->pair->target);
 }
 
-/* A tracepoint in a PMU driver fires so, or an NMI while events are scheduled. */
+/* A tracepoint in a PMU driver fires like this, or an NMI while events are scheduled. */
 static void firing_while_events_are_in_motion_is_deferred(struct kunit *test)
 {
 	struct pair *pair = test->priv;
@@ -349,7 +349,7 @@ static void firing_while_events_are_in_motion_is_deferred(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_opened(pair->target), 1);
 }
 
-/* The first firing is deferred, the second comes before the irq_work of the first. */
+/* The first firing is deferred; the second one comes before the irq_work of the first. */
 static void firing_before_a_deferred_one_is_settled_moves_nothing(struct kunit *test)
 {
 	struct pair *pair = test->priv;
@@ -378,7 +378,7 @@ static void close_what_opens(void *data, struct perf_event *trigger, u64 gate)
 		fire(pair, PERF_GATE_STOPPER);
 }
 
-/* The later of two firings wins, also if it interrupts the tracing of the first. */
+/* The later of two firings wins, even if it interrupts the tracing of the first. */
 static void firing_inside_of_the_tracing_of_another_one_counts(struct kunit *test)
 {
 	struct pair *pair = test->priv;
@@ -418,8 +418,8 @@ static void firing_between_two_members_counts_for_both(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, closing);
 	steered = sampling_event(test, raw_smp_processor_id());
 	KUNIT_ASSERT_NOT_NULL(test, steered);
-	/* A firing moves the member first that joined last. */
-	KUNIT_EXPECT_EQ(test, perf_gate_join(steered, pair->target), 0);
+	/* A firing moves the most recently joined member first. */
+	KUNIT_EXPECT_EQ(test, perf_gate_link(steered, pair->target, PERF_GATE_MEMBER), 0);
 
 	interrupted = pair;
 	pmu = steered->pmu;
@@ -436,7 +436,7 @@ static void firing_between_two_members_counts_for_both(struct kunit *test)
 	perf_event_release_kernel(steered);
 }
 
-/* An event of a task that is being forked, which never runs. */
+/* Make an event of a task that is being forked and never runs. */
 static struct perf_event *forked_event(struct kunit *test, struct perf_event *parent,
 				       struct perf_event_context *ctx)
 {
@@ -498,7 +498,7 @@ static void fork_corrects_the_guess_of_a_join(struct kunit *test)
 
 	fire(pair, PERF_GATE_STARTER);
 	list_add(&early->child_list, &joined->child_list);
-	KUNIT_EXPECT_EQ(test, perf_gate_join(joined, pair->target), 0);
+	KUNIT_EXPECT_EQ(test, perf_gate_link(joined, pair->target, PERF_GATE_MEMBER), 0);
 	KUNIT_ASSERT_NOT_NULL(test, early->gate_state);
 	KUNIT_EXPECT_EQ(test, atomic_read(&early->gate_state->depth), 0);
 
@@ -523,7 +523,7 @@ static void fork_corrects_the_guess_of_a_join(struct kunit *test)
 	synchronize_rcu();
 }
 
-/* A task that forked_event() stands for: a trigger and a member of its gate. */
+/* Events of a task that is being forked: a trigger, and a member of its gate. */
 struct family {
 	struct pair			*pair;
 	struct perf_event_context	*ctx;
@@ -558,7 +558,7 @@ static void read_and_close(struct perf_event *event)
 {
 	struct family *family = in_a_join;
 
-	/* All that JOIN_GATE needs is there, and the child has not joined. */
+	/* JOIN_GATE has looked up all that it needs, but the child has not joined yet. */
 	KUNIT_EXPECT_NULL(kunit_get_current_test(), family->joined->gate_state);
 	fire_from(family->pair, family->trigger, PERF_GATE_STOPPER);
 }
@@ -587,9 +587,9 @@ static void firing_in_the_middle_of_a_join_counts(struct kunit *test)
 	*reading = *pmu;
 	reading->read = read_and_close;
 	in_a_join = family;
-	/* The event itself closes first, and is read for this. */
+	/* perf_gate_join() closes the event itself first, and reads it for that. */
 	joined->pmu = reading;
-	KUNIT_EXPECT_EQ(test, perf_gate_join(joined, pair->target), 0);
+	KUNIT_EXPECT_EQ(test, perf_gate_link(joined, pair->target, PERF_GATE_MEMBER), 0);
 	joined->pmu = pmu;
 
 	KUNIT_EXPECT_PTR_EQ(test, family->joined->gate_state, family->member->gate_state);
@@ -605,14 +605,14 @@ static void firing_in_the_middle_of_a_join_counts(struct kunit *test)
 
 static int leave_elsewhere(void *data)
 {
-	struct perf_gate_change change = { };
 	struct family *family = data;
+	struct perf_gate_change change = { .event = family->member };
 
 	complete(&family->ready);
 	while (!READ_ONCE(family->go))
 		cond_resched();
 	scoped_guard(mutex, &family->pair->target->child_mutex)
-		perf_gate_change(family->member, &change);
+		perf_gate_change(&change);
 	WRITE_ONCE(family->done, true);
 
 	return 0;
@@ -632,7 +632,7 @@ static void let_member_leave_elsewhere(struct kunit *test, struct family *family
 	wait_for_completion(&family->ready);
 }
 
-/* True if the other CPU has done it before a tenth of a second is over. */
+/* Let the other CPU go on. Return whether it is done within a tenth of a second. */
 static bool is_done_elsewhere(struct family *family)
 {
 	ktime_t end = ktime_add_ms(ktime_get(), 100);
@@ -644,7 +644,7 @@ static bool is_done_elsewhere(struct family *family)
 	return READ_ONCE(family->done);
 }
 
-/* An exiting task has no CPU to change its events on, so its context is locked. */
+/* An exiting task runs on no CPU, so the lock of its context protects its events. */
 static void member_of_an_exiting_task_leaves_under_its_lock(struct kunit *test)
 {
 	struct family *family = new_family(test);
@@ -669,7 +669,7 @@ static void member_of_an_exiting_task_leaves_under_its_lock(struct kunit *test)
 
 #define NR_FRESH	128
 
-/* Memory that was freed without a grace period is what is allocated next. */
+/* Tell if new objects reuse @memory, as they soon do if it was freed too early. */
 static bool is_allocated_again(const void *memory, size_t size)
 {
 	void **fresh = kcalloc(NR_FRESH, sizeof(*fresh), GFP_ATOMIC);
@@ -693,7 +693,7 @@ struct stretched {
 	bool		again;
 };
 
-/* The firing has a link, its gate and the child's state in its hands. */
+/* The firing that is traced still uses a link, its gate and the child's state. */
 static void close_all_meanwhile(void *data, struct perf_event *trigger, u64 gate)
 {
 	struct stretched *stretched = data;
@@ -762,7 +762,7 @@ static int unlink_elsewhere(void *data)
 	return 0;
 }
 
-/* The firing has closed the first gate, and goes on to the link of the second one. */
+/* The traced firing has closed the first gate, and goes on to the link of the second. */
 static void unlink_meanwhile(void *data, struct perf_event *trigger, u64 gate)
 {
 	struct last_trigger *last = data;
@@ -776,7 +776,7 @@ static void unlink_meanwhile(void *data, struct perf_event *trigger, u64 gate)
 		cpu_relax();
 }
 
-/* A gate that has lost its last trigger opens after the firings that have found a link. */
+/* A gate that loses its last trigger opens when no firing uses the link any more. */
 static void firing_does_not_close_a_gate_that_has_no_trigger(struct kunit *test)
 {
 	unsigned int there = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
@@ -830,7 +830,7 @@ static void join_forgets_openings_of_children_that_are_gone(struct kunit *test)
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, paused);
 	atomic64_set(&perf_gate_member(paused)->child_opened, 7);
 	fire(pair, PERF_GATE_STARTER);
-	KUNIT_EXPECT_EQ(test, perf_gate_join(paused, pair->target), 0);
+	KUNIT_EXPECT_EQ(test, perf_gate_link(paused, pair->target, PERF_GATE_MEMBER), 0);
 	perf_gate_add_values(paused, PERF_FORMAT_GATE_COUNT, 0, false, &opened);
 	KUNIT_EXPECT_EQ(test, opened, 1);
 	perf_event_release_kernel(paused);
@@ -1105,7 +1105,7 @@ static void stopped_breakpoint_is_scheduled_in_running(struct kunit *test)
 	expect_to_run_again(test, &attr);
 }
 
-/* The key goes off within two seconds; a busy machine gets ten times as long. */
+/* The key goes off within two seconds; give a busy machine ten times as long. */
 static bool key_goes_off(void)
 {
 	unsigned long end = jiffies + 20 * HZ;
@@ -1118,7 +1118,7 @@ static bool key_goes_off(void)
 	return true;
 }
 
-/* An event is freed with its last reference, and the key is on for the remaining events. */
+/* The key stays on until the last event with a gate is freed. */
 static void key_is_off_again_after_the_last_gate(struct kunit *test)
 {
 	struct perf_event *first, *last;

@@ -75,7 +75,7 @@ static int walk_clone(struct walk_task *child, u64 flags, int exit_signal)
 	return kernel_clone(&args);
 }
 
-/* Count and fire. Return whether all events of the task follow their gates. */
+/* Count and fire. Return -EINVAL if an event of the task does not follow its gate. */
 static int walk_fire(struct walk_task *self)
 {
 	struct perf_event *event;
@@ -100,7 +100,7 @@ static int walk_fire(struct walk_task *self)
 	return ret;
 }
 
-/* The tasks are children of the test's thread, which ignores that they exit. */
+/* Main function of the tasks. The test's thread, their parent, ignores their exit. */
 static int walk_obey(void *data)
 {
 	struct walk_task *self = data;
@@ -134,7 +134,7 @@ static int walk_obey(void *data)
 	}
 }
 
-/* Without another task that is about to sleep, contexts are exchanged by forking only. */
+/* Wait until @task is off its CPU: a later switch from it could exchange contexts. */
 static void walk_await(struct walk_task *task)
 {
 	wait_for_completion(&task->done);
@@ -151,7 +151,7 @@ static int walk_order(struct walk_task *task, enum walk_action action)
 	return task->result;
 }
 
-/* The events of the task are on its CPU until walk_stop(). */
+/* Let the task run, so that its events stay on its CPU until walk_stop(). */
 static void walk_run(struct walk_task *task)
 {
 	task->stop = false;
@@ -176,7 +176,7 @@ static void walk_end_task(struct walk_task *task)
 	task->task = NULL;
 }
 
-/* One of the tasks, or NULL. */
+/* Return a random task, or NULL if there is none. */
 static struct walk_task *pick_task(struct walk *walk)
 {
 	unsigned int i, first = pick(walk, WALK_TASKS);
@@ -218,15 +218,15 @@ static int new_place(struct walk *walk, struct perf_event_context *ctx)
 		if (!walk->places[place] && i == WALK_EVENTS)
 			break;
 	}
-	/* A task or an event is in each, so there is a free one. */
+	/* There are more places than tasks and events, so one of them is free. */
 	walk->places[place] = ctx;
 
 	return place;
 }
 
-/* The steps. Each returns whether the kernel answered as the model. */
+/* The steps. Each returns whether the kernel answered as the model does. */
 
-/* One of the open events, or NULL. */
+/* Return a random open event, or NULL if there is none. */
 static struct walk_event *pick_event(struct walk *walk)
 {
 	unsigned int i, first = pick(walk, WALK_EVENTS);
@@ -251,7 +251,7 @@ static bool step_open(struct walk *walk)
 	};
 	struct perf_event *new;
 
-	/* One task has the events, so that most of them are in one context. */
+	/* Open all events on the first task, so that most of them are in one context. */
 	if (event->event || !walk->tasks->task)
 		return true;
 
@@ -379,8 +379,8 @@ static bool step_join(struct walk *walk)
 	scnprintf(walk->step, sizeof(walk->step), "join %td to %td", event - walk->events,
 		  other - walk->events);
 	want = expect_join(walk, event, other);
-	ret = perf_gate_join(event->event, other->event);
-	/* The other event has begun a gate before it is known if the event can join. */
+	ret = perf_gate_link(event->event, other->event, PERF_GATE_MEMBER);
+	/* The kernel gives @other a gate before it checks whether @event can join. */
 	if (!want && (!walk->failed || other->event->gate)) {
 		gate = model_begin(walk, other);
 		if (gate->roles[event - walk->events])
@@ -489,7 +489,7 @@ static bool step_exit(struct walk *walk)
 {
 	struct walk_task *task = pick_task(walk);
 
-	/* Without the first one, little can be done. */
+	/* Rarely end the first task: without it, few steps can do anything. */
 	if (!task || (task == walk->tasks && pick(walk, 8)))
 		return true;
 
@@ -499,7 +499,7 @@ static bool step_exit(struct walk *walk)
 	return true;
 }
 
-/* The event of @event that is in the context of a task, or NULL. */
+/* Return @event, or the event inherited from it, that is in @ctx, or NULL. */
 static struct perf_event *find_copy(struct walk_event *event, struct perf_event_context *ctx)
 {
 	struct perf_event *child;
@@ -546,7 +546,7 @@ static bool step_fire(struct walk *walk)
 	return !walk_order(task, WALK_FIRE);
 }
 
-/* The comparison, whose functions return what differs, or NULL. */
+/* The comparison. Its functions return what differs, or NULL. */
 
 static const char *differ_copy(struct walk *walk, struct walk_event *event, int place,
 			       struct perf_event *copy)
@@ -687,7 +687,7 @@ static const char *differ(struct walk *walk)
 struct walk_step {
 	bool		(*step)(struct walk *walk);
 	unsigned int	weight;
-	/* A task may run meanwhile. */
+	/* A task may run during the step. */
 	bool		beside_task;
 };
 
@@ -764,7 +764,7 @@ static int walk_begin(struct walk *walk, unsigned int seed)
 	return 0;
 }
 
-/* Events go before their tasks or after them. */
+/* Close the events, either after their tasks have ended or before. */
 static void walk_finish(struct walk *walk)
 {
 	bool tasks_first = pick(walk, 2);

@@ -28,7 +28,7 @@ struct walk_copy {
 	bool			there;
 	/* The opened event is out of its context, or its task is gone. */
 	bool			dead;
-	/* The state of the account, if the event is member of no gate. */
+	/* The state of the account, if the event is a member of no gate. */
 	bool			open;
 	u64			opened;
 	u64			inside;
@@ -40,7 +40,7 @@ struct walk_event {
 	bool			remove_on_exec;
 	bool			start_paused;
 	bool			nest;
-	/* It counts by itself, and cannot fire. */
+	/* The event is a clock, which counts by itself and cannot fire. */
 	bool			clock;
 	bool			account;
 	struct task_struct	*target;
@@ -53,7 +53,7 @@ struct walk_event {
 
 struct walk_gate {
 	bool			used;
-	/* The kernel's gate by a reference, so that its end can be seen. */
+	/* The kernel's gate, with a reference, so that the model can see when it ends. */
 	struct perf_gate	*real;
 	unsigned int		roles[WALK_EVENTS];
 	int			depth[WALK_PLACES];
@@ -67,9 +67,9 @@ struct walk_task {
 	struct completion	go;
 	struct completion	done;
 	enum walk_action	action;
-	/* WALK_RUN: until then */
+	/* WALK_RUN: the task runs until this is set */
 	bool			stop;
-	/* WALK_FIRE: the event, and what it counts before */
+	/* WALK_FIRE: the event that fires, and how much it counts before */
 	struct perf_event	*copy;
 	unsigned int		count;
 	/* WALK_FORK, WALK_THREAD: the new task */
@@ -79,7 +79,7 @@ struct walk_task {
 
 struct walk {
 	struct rnd_state	rnd;
-	/* Most events of a round have these, because those that differ do not link. */
+	/* Flags of most events of a round, because events that differ do not link. */
 	bool			inherit;
 	bool			remove_on_exec;
 	bool			nest;
@@ -87,10 +87,10 @@ struct walk {
 	struct walk_gate	gates[WALK_EVENTS];
 	struct perf_event_context *places[WALK_PLACES];
 	struct walk_task	tasks[WALK_TASKS];
-	/* The allocation of this step that fails, 0 for none. */
+	/* Number of the allocation of this step that fails, or 0. */
 	unsigned int		fail_nth;
 	bool			failed;
-	/* A gate without members has references left. */
+	/* A gate had references left after its last member. */
 	bool			leaked;
 	char			step[80];
 };
@@ -111,7 +111,7 @@ static inline unsigned int nr_members(struct walk *walk, struct walk_gate *gate)
 	return n;
 }
 
-/* The members of a gate in a context; with @alive, those that are not dead. */
+/* Count the members of a gate in a context; with @alive, only those that are not dead. */
 static inline unsigned int nr_copies(struct walk *walk, struct walk_gate *gate, int place,
 				     bool alive)
 {
@@ -149,7 +149,7 @@ static inline bool is_home(struct walk *walk, struct walk_gate *gate, int place)
 	return false;
 }
 
-/* The states that a context holds for inherited members. */
+/* Count the states that a context holds for inherited members. */
 static inline unsigned int nr_states(struct walk *walk, int place)
 {
 	struct walk_gate *gate;
@@ -237,7 +237,7 @@ static inline void model_enter(struct walk *walk, struct walk_event *event,
 		event->copies[place].opened = 0;
 }
 
-/* SET_* and JOIN_GATE need the gate of a target, which may have none yet. */
+/* Get the gate of a target of SET_* or JOIN_GATE, which create it if there is none. */
 static inline struct walk_gate *model_begin(struct walk *walk, struct walk_event *event)
 {
 	struct walk_gate *gate;
@@ -313,7 +313,10 @@ static inline void model_fork(struct walk *walk, int from, int to, bool thread)
 	}
 }
 
-/* An opened event stays as it is when its task is gone, others add up in their parent. */
+/*
+ * When a task ends, its opened event keeps its state, and an inherited event adds its
+ * counts to its parent and is gone.
+ */
 static inline void model_end(struct walk *walk, int place, bool exec)
 {
 	struct walk_event *event;

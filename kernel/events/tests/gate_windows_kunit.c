@@ -15,6 +15,7 @@
 #include "../gate.h"
 #include "../internal.h"
 #include "../gate/gate.h"
+#include "../gate/windows.h"
 
 static void buckets_follow_each_other(struct kunit *test)
 {
@@ -29,7 +30,7 @@ static void buckets_follow_each_other(struct kunit *test)
 	}
 	KUNIT_EXPECT_EQ(test, perf_event_histogram_bucket(U64_MAX),
 			PERF_EVENT_HISTOGRAM_BUCKETS - 1);
-	/* The end of the last one, which no shift can tell. */
+	/* The last bucket ends at U64_MAX, which no shift can compute. */
 	KUNIT_EXPECT_EQ(test, perf_event_histogram_bound(i), U64_MAX);
 	KUNIT_EXPECT_EQ(test, perf_event_histogram_bound(U32_MAX), U64_MAX);
 }
@@ -112,7 +113,7 @@ static int watched_init(struct kunit *test)
 	if (!watched)
 		return -ENOMEM;
 
-	/* Pin the thread of this test, which ends with the test. */
+	/* Pin the thread of this test, which ends with it, so nothing is restored. */
 	cpu = raw_smp_processor_id();
 	if (set_cpus_allowed_ptr(current, cpumask_of(cpu)))
 		return -EINVAL;
@@ -151,7 +152,7 @@ static void watched_exit(struct kunit *test)
 	free_percpu(watched->windows.histogram);
 }
 
-/* The account moves; a gate has opened as often as @opened says in the meantime. */
+/* Open or close the account after its gate has opened @opened times. */
 static void move(struct watched *watched, bool open, int opened)
 {
 	struct perf_event *event = watched->event;
@@ -204,7 +205,7 @@ static void close_without_an_opening_counts_nothing(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_windows(test), 1);
 }
 
-/* The gate closed and opened again before irq_work came by. */
+/* The gate closed and opened again before the irq_work ran. */
 static void two_windows_are_not_taken_for_one(struct kunit *test)
 {
 	struct watched *watched = test->priv;
@@ -219,7 +220,7 @@ static void window_with_a_gap_is_not_counted(struct kunit *test)
 	struct watched *watched = test->priv;
 	struct perf_event *event = watched->event;
 
-	/* It was off its PMU while its context ran. */
+	/* The event was off its PMU while its context ran. */
 	scoped_guard(irqsave)
 		perf_gate_window_resume(event);
 	move(watched, true, 1);
@@ -232,7 +233,7 @@ static void window_with_a_gap_is_not_counted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_windows(test), 0);
 }
 
-/* As after a task switch, in which the time of the context stands still, too. */
+/* A task switch leaves no gap, because the time of the context stands still, too. */
 static void window_without_a_gap_is_counted(struct kunit *test)
 {
 	struct watched *watched = test->priv;
@@ -246,7 +247,7 @@ static void window_without_a_gap_is_counted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_windows(test), 1);
 }
 
-/* A firing that interrupts another one has the later time, and is done first. */
+/* A firing that interrupts another one has the later time, but is handled first. */
 static void window_that_ends_before_it_began_is_empty(struct kunit *test)
 {
 	struct perf_event_histogram *sum = new_sum(test);
@@ -269,7 +270,7 @@ static void throttled_event_is_in_no_window(struct kunit *test)
 	struct watched *watched = test->priv;
 	struct perf_event *event = watched->event;
 
-	/* Throttled in its window, and when it begins. */
+	/* Throttle the event within one window, and before another one begins. */
 	move(watched, true, 1);
 	scoped_guard(irqsave)
 		perf_gate_throttle(event);
@@ -298,7 +299,7 @@ static void window_does_not_outlive_its_gate(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, watched->window.opened, U64_MAX);
 }
 
-/* A reader may come between the first values of a window and its bucket. */
+/* A reader may come after the kernel has stored the minimum but not the bucket. */
 static void histogram_without_a_window_has_no_sentinel(struct kunit *test)
 {
 	struct perf_event_histogram *sum = new_sum(test);
@@ -315,7 +316,7 @@ static void histogram_without_a_window_has_no_sentinel(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sum->windows, 1);
 }
 
-/* A move that is settled while the event is off its PMU. */
+/* A move that is settled while the event is off its PMU makes no window. */
 static void window_begins_and_ends_on_the_pmu(struct kunit *test)
 {
 	struct watched *watched = test->priv;
@@ -338,6 +339,32 @@ static void window_begins_and_ends_on_the_pmu(struct kunit *test)
 		scoped_guard(irqsave)
 			perf_gate_window_settle(event, perf_event_ctx_time(event), !i);
 	}
+	KUNIT_EXPECT_EQ(test, nr_windows(test), 1);
+}
+
+/* The gate has closed, and the setting changes before irq_work comes by. */
+static void window_that_has_closed_is_of_the_former_setting(struct kunit *test)
+{
+	struct watched *watched = test->priv;
+	struct perf_event *event = watched->event;
+	struct perf_gate_window *window;
+	struct perf_event_context *ctx;
+	HLIST_HEAD(none);
+
+	window = kmemdup(&watched->window, sizeof(*window), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, window);
+	event->gate_window = window;
+	ctx = perf_event_ctx_lock(event);
+	scoped_guard(raw_spinlock_irq, &event->ctx->lock) {
+		atomic64_inc(&event->gate_state->nr_opened);
+		atomic_set(&event->gate_state->depth, 1);
+		perf_gate_settle_event(event);
+		KUNIT_EXPECT_EQ(test, window->opened, 1);
+		atomic_set(&event->gate_state->depth, 0);
+	}
+	perf_gate_watch(event, &none);
+	perf_event_ctx_unlock(event, ctx);
+	KUNIT_EXPECT_NULL(test, event->gate_window);
 	KUNIT_EXPECT_EQ(test, nr_windows(test), 1);
 }
 
@@ -364,6 +391,7 @@ static struct kunit_case window_cases[] = {
 	KUNIT_CASE(throttled_event_is_in_no_window),
 	KUNIT_CASE(window_does_not_outlive_its_gate),
 	KUNIT_CASE(window_begins_and_ends_on_the_pmu),
+	KUNIT_CASE(window_that_has_closed_is_of_the_former_setting),
 	{}
 };
 

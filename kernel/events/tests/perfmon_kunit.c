@@ -10,7 +10,7 @@
 
 static int perfmon_init(struct kunit *test)
 {
-	struct pfm_context *ctx = pfm_ctx_create(0, 0);
+	struct pfm_context *ctx = pfm_ctx_create(0, 0, false);
 
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ctx));
 	test->priv = ctx;
@@ -122,7 +122,10 @@ static void ninth_message_finds_no_place_but_the_end_does(struct kunit *test)
 	}
 }
 
-/* Do @nr steps of @step ns, one every @every ticks. Return the first too long one, or 0. */
+/*
+ * Do @nr steps of @step ns, one every @every ticks. Return the number of the first step,
+ * from 1, that pfm_steps_too_long() rejects, or 0.
+ */
 static int first_tick_too_long(struct pfm_context *ctx, int nr, int every, u64 step)
 {
 	int i;
@@ -141,7 +144,7 @@ static void longest_step_is_forgiven(struct kunit *test)
 	unsigned long tick = 100;
 	int i;
 
-	/* Short steps of an eighth of a tick together are accepted, and a single long step. */
+	/* Short steps that add up to an eighth of a tick pass, and so does one long step. */
 	for (i = 0; i < 31; i++)
 		KUNIT_EXPECT_FALSE(test, pfm_steps_too_long(ctx, tick, TICK_NSEC / 256));
 	KUNIT_EXPECT_FALSE(test, pfm_steps_too_long(ctx, tick, 50 * TICK_NSEC));
@@ -205,7 +208,7 @@ static int refuse_a_period_of_one(struct perf_event *event, u64 value)
 	return value == 1 ? -EINVAL : 0;
 }
 
-/* Branches with a period of 1 are a trace on x86, which a register does not request. */
+/* On x86, branches with a period of 1 request a trace, which a register must not do. */
 static void period_of_one_is_not_forced_on_a_pmu(struct kunit *test)
 {
 	struct pfarg_pmd pmd = { .reg_num = PFM_SW_BASE };
@@ -283,7 +286,7 @@ static void each_object_of_a_context_is_charged(struct kunit *test)
 	KUNIT_EXPECT_LT(test, sizeof(*ctx), mem);
 	KUNIT_ASSERT_EQ(test, 0, make_set(ctx, 5, 0, 0));
 	KUNIT_EXPECT_EQ(test, mem + SZ_2K, ctx->mem);
-	/* The register that is written, and the register that it names */
+	/* The write creates two registers: that of reg_num and that in reg_smpl_pmds. */
 	pmd.reg_set = 5;
 	__set_bit(PFM_SW_BASE + 1, (unsigned long *)pmd.reg_smpl_pmds);
 	KUNIT_ASSERT_EQ(test, 0, pfm_pmds_write(ctx, &pmd, 1));
@@ -356,6 +359,44 @@ static void x86_counter_is_off_without_a_level_or_enable(struct kunit *test)
 }
 #endif
 
+#ifdef CONFIG_ARM_PMUV3
+static void arm_levels_come_from_the_value(struct kunit *test)
+{
+	const struct pfm_pmu_map *map = pfm_arch_map();
+	const u64 p = BIT_ULL(31), u = BIT_ULL(30), nsh = BIT_ULL(27);
+	struct perf_event_attr attr = { };
+	struct pfm_pmc_val *pmcs;
+
+	if (!map)
+		kunit_skip(test, "no PMU of the CPU, or several kinds of cores");
+	pmcs = kunit_kcalloc(test, PFM_MAX_PMCS, sizeof(*pmcs), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, pmcs);
+	KUNIT_EXPECT_EQ(test, -ENOENT, map->to_attr(0, pmcs, &attr));
+	pmcs[0] = (struct pfm_pmc_val) { .value = p | 0x4008, .used = true };
+	KUNIT_EXPECT_EQ(test, 0, map->to_attr(0, pmcs, &attr));
+	KUNIT_EXPECT_EQ(test, PERF_TYPE_RAW, attr.type);
+	KUNIT_EXPECT_EQ(test, 0x4008ULL, attr.config);
+	KUNIT_EXPECT_FALSE(test, attr.exclude_user);
+	KUNIT_EXPECT_TRUE(test, attr.exclude_kernel);
+	KUNIT_EXPECT_TRUE(test, attr.exclude_hv);
+	pmcs[0].value = u | nsh | 0x4008;
+	KUNIT_EXPECT_EQ(test, 0, map->to_attr(0, pmcs, &attr));
+	KUNIT_EXPECT_TRUE(test, attr.exclude_user);
+	KUNIT_EXPECT_FALSE(test, attr.exclude_kernel);
+	KUNIT_EXPECT_FALSE(test, attr.exclude_hv);
+	pmcs[0].value = p | u | nsh | 0x4008;
+	KUNIT_EXPECT_EQ(test, -ENOENT, map->to_attr(0, pmcs, &attr));
+	pmcs[31] = (struct pfm_pmc_val) { .value = p, .used = true };
+	KUNIT_EXPECT_EQ(test, 0, map->to_attr(31, pmcs, &attr));
+	KUNIT_EXPECT_EQ(test, 0x11ULL, attr.config);
+	KUNIT_EXPECT_EQ(test, ~(p | u | nsh | 0xffff), map->pmc_rsvd(0));
+	KUNIT_EXPECT_EQ(test, ~(p | u | nsh), map->pmc_rsvd(31));
+	KUNIT_EXPECT_EQ(test, -EINVAL, map->check(31, 0x11, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL, map->check(0, 0x11, PFM_REGFL_EXCL_USER));
+	KUNIT_EXPECT_EQ(test, 0, map->check(0, p | 0x11, 0));
+}
+#endif
+
 static struct kunit_case perfmon_cases[] = {
 	KUNIT_CASE(sets_follow_in_order_whatever_their_creation),
 	KUNIT_CASE(explicit_successor_is_followed),
@@ -374,6 +415,9 @@ static struct kunit_case perfmon_cases[] = {
 #ifdef CONFIG_X86
 	KUNIT_CASE(x86_levels_come_from_the_value),
 	KUNIT_CASE(x86_counter_is_off_without_a_level_or_enable),
+#endif
+#ifdef CONFIG_ARM_PMUV3
+	KUNIT_CASE(arm_levels_come_from_the_value),
 #endif
 	{}
 };

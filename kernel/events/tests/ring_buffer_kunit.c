@@ -3,8 +3,8 @@
  * KUnit tests of the perf ring buffer: what a writer puts there, in which order it
  * shows, and when the reader is woken.
  *
- * A writer that another one interrupts is two calls of perf_output_begin() before
- * the first perf_output_end(): all that an NMI does, at a place that is known.
+ * To interrupt a writer, a test calls perf_output_begin() again before the first
+ * perf_output_end(). An NMI does no more than that, but its place is not known.
  */
 
 #include <kunit/test.h>
@@ -28,7 +28,7 @@
 #define FENCE_BYTE	0xa5
 #define HOSTILE_ROUNDS	20000
 
-/* With a sanitizer each access counts ten times. */
+/* A sanitizer makes each access about ten times as slow. */
 #if IS_ENABLED(CONFIG_KASAN) || IS_ENABLED(CONFIG_KCSAN)
 #define NESTED_RECORDS	1000000
 #define OFFSET_STEP	64
@@ -87,7 +87,7 @@ static void ring_test_exit(struct kunit *test)
 	kvfree(ring);
 }
 
-/* Make a buffer of @nr_pages that is not read so far. */
+/* Replace the buffer by an empty one of @nr_pages. */
 static struct ring_test *ring_make(struct kunit *test, int nr_pages, long watermark,
 				   int flags)
 {
@@ -135,7 +135,7 @@ static char *ring_at(struct ring_test *ring, unsigned long at)
 	       (at & ((1UL << shift) - 1));
 }
 
-/* The records are multiples of 8 at multiples of 8. */
+/* Sizes and offsets of records are multiples of 8, so no word spans two pages. */
 static u64 ring_word(struct ring_test *ring, unsigned long at)
 {
 	return *(u64 *)ring_at(ring, at);
@@ -162,7 +162,7 @@ static int ring_write(struct ring_test *ring, const void *record, unsigned int s
 	return 0;
 }
 
-/* Words that encode their position. */
+/* Fill the record with words that encode their position. */
 static void ring_fill_size(struct ring_test *ring, u64 seed, unsigned int size)
 {
 	u64 *words = (u64 *)ring->record;
@@ -224,15 +224,15 @@ static unsigned long next_border(unsigned long at, unsigned long last)
 	return min(round_down(at, PAGE_SIZE) + PAGE_SIZE - 8, last);
 }
 
-/* Never 0, and another one for each size, offset and place. */
+/* Return a word that is never 0 and differs for each size, offset and place. */
 static u64 border_word(unsigned long offset, unsigned long size, unsigned long at)
 {
 	return (u64)offset << 40 | (u64)size << 20 | at;
 }
 
 /*
- * Only the ends and what is on both sides of the borders is written, so that each
- * size at each offset is affordable.
+ * Write only the ends of the record and the words on both sides of page borders, so
+ * that each size at each offset is affordable.
  */
 static bool borders_are_exact(struct ring_test *ring, unsigned long offset, unsigned long size)
 {
@@ -322,7 +322,7 @@ struct boundary_row {
 	u64		at;
 };
 
-/* On a 32-bit kernel the second one is the first one. */
+/* On a 32-bit kernel, where positions wrap, 2^32 is the same as zero. */
 static const struct boundary_row boundary_rows[] = {
 	{ "zero", 0 },
 	{ "2^32", 1ULL << 32 },
@@ -352,7 +352,7 @@ static void head_counts_through_a_boundary(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, (unsigned long)ring_head(ring), at);
 		ring_set_tail(ring, at);
 	}
-	/* It is there by now. */
+	/* The head has passed the boundary by now. */
 	KUNIT_EXPECT_LT(test, at - (unsigned long)row->at, 2 * PAGE_SIZE);
 	KUNIT_EXPECT_EQ(test, atomic64_read(&ring->event.lost_samples), 0);
 	KUNIT_EXPECT_EQ(test, local_read(&ring->rb->lost), 0);
@@ -493,21 +493,21 @@ static void backward_writer_stops_at_the_tail(struct kunit *test)
 	ring->event.attr.write_backward = 0;
 }
 
-/* The largest record that fits and one that is too large, with @left bytes of room. */
+/* With @left bytes of room, write a record that is too large and then one that fits. */
 static void expect_backward_room(struct kunit *test, unsigned int left)
 {
 	struct ring_test *ring = ring_make_writable(test, 1);
 
-	/* A byte always stays free, hence eight. */
+	/* One byte always stays free, and so eight do: sizes are multiples of 8. */
 	if (left < PAGE_SIZE - 8)
 		KUNIT_ASSERT_EQ(test, ring_write(ring, ring->record, PAGE_SIZE - 8 - left), 0);
 	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, left + 8), -ENOSPC);
-	/* Telling the loss would take room, too. */
+	/* Forget the loss, because its record would need room, too. */
 	local_set(&ring->rb->lost, 0);
 	KUNIT_EXPECT_EQ(test, left ? ring_write(ring, ring->record, left) : 0, 0);
 	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, 8), -ENOSPC);
 
-	/* Reading a word of it makes room for exactly that. */
+	/* After one word has been read, there is room for exactly one word. */
 	local_set(&ring->rb->lost, 0);
 	ring_set_tail(ring, -8UL);
 	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, 8), 0);
@@ -556,7 +556,7 @@ static void nested_records_show_with_the_outermost(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring->rb->nest, 0);
 }
 
-/* One that comes between two of the outer writer, and one after the other. */
+/* Several records, one after the other, interrupt the outer writer at one place. */
 static void sequence_of_nested_records_keeps_its_order(struct kunit *test)
 {
 	struct ring_test *ring = ring_make_writable(test, 1);
@@ -590,7 +590,7 @@ struct nest_state {
 	unsigned long		tail;
 };
 
-/* Size in words, and then the record's number as often as it takes. */
+/* Write a record that begins with its size in words and repeats its number to the end. */
 static bool nest_write(struct nest_state *state, int depth)
 {
 	unsigned int words = 2 + prandom_u32_state(&state->rnd) % 14, i;
@@ -603,7 +603,7 @@ static bool nest_write(struct nest_state *state, int depth)
 	head = (u64)words << 48 | number;
 	perf_output_put(&handle, head);
 	for (i = 1; i < words; i++) {
-		/* The interruption, anywhere in the record. */
+		/* Another writer may interrupt at any word of the record. */
 		if (depth < 4 && !(prandom_u32_state(&state->rnd) % 16) &&
 		    !nest_write(state, depth + 1)) {
 			perf_output_end(&handle);
@@ -615,7 +615,7 @@ static bool nest_write(struct nest_state *state, int depth)
 	return true;
 }
 
-/* Records are in the order in which they were begun, and whole. */
+/* Check that the records are whole, and in the order in which they were begun. */
 static bool nest_read(struct nest_state *state)
 {
 	unsigned long head = ring_head(state->ring);
@@ -661,7 +661,7 @@ static void nested_writers_lose_and_tear_nothing(struct kunit *test)
 }
 
 /*
- * Contiguous pages in place of the buffer's own, and a guard page on each side.
+ * Replace the pages of the buffer by contiguous ones with a guard page on each side.
  * Otherwise a copy that goes too far could land in a page of another user, where KASAN
  * finds nothing wrong.
  */
@@ -679,7 +679,7 @@ static char *fence_put(struct kunit *test, struct ring_test *ring, void **old)
 	return fence;
 }
 
-/* Return whether both guard pages are unchanged. */
+/* Restore the pages of the buffer. Return whether both guard pages are unchanged. */
 static bool fence_take(struct ring_test *ring, char *fence, void **old)
 {
 	unsigned int i, nr = data_page_nr(ring->rb);
@@ -693,7 +693,7 @@ static bool fence_take(struct ring_test *ring, char *fence, void **old)
 	return whole;
 }
 
-/* Most are small, and some are as large as the buffer, or do not fit. */
+/* Return a size. Most are small; some are as large as the buffer, or do not fit. */
 static unsigned int hostile_size(struct ring_test *ring, unsigned int i)
 {
 	if (i % 16)
@@ -742,7 +742,7 @@ static void hostile_tail_changes_nothing_but_the_room(struct kunit *test)
 	ring->event.attr.write_backward = 0;
 }
 
-/* Each byte that may be written is, and none beyond. */
+/* Write each byte of the buffer, and check that none beyond it is written. */
 static void records_stay_inside_of_the_fence(struct kunit *test)
 {
 	struct ring_test *ring = ring_make_writable(test, 2);
@@ -794,7 +794,7 @@ static void watermark_can_be_reached(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring->rb->watermark, row->want);
 }
 
-/* The wakeups so far, none of them on its way. */
+/* Wait for pending wakeups. Return the number of wakeups so far. */
 static unsigned int ring_wakeups(struct ring_test *ring)
 {
 	irq_work_sync(&ring->event.pending_irq);
@@ -852,7 +852,7 @@ static void first_loss_wakes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), before + 1);
 }
 
-/* Before that, its reader would find nothing to read. */
+/* Before the outermost writer ends, the reader would find nothing to read. */
 static void nested_first_loss_wakes_with_the_outermost(struct kunit *test)
 {
 	struct ring_test *ring = ring_make(test, 1, PAGE_SIZE - 1, RING_BUFFER_WRITABLE);
@@ -870,7 +870,7 @@ static void nested_first_loss_wakes_with_the_outermost(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 1);
 }
 
-/* The same holds for writers that interrupt it, whose records may precede its own. */
+/* A writer that interrupts another one may have moved the wakeup beyond its head. */
 static void wakeup_beyond_the_head_stays_where_it_is(struct kunit *test)
 {
 	struct ring_test *ring = ring_make(test, 4, 256, RING_BUFFER_WRITABLE);
@@ -884,7 +884,7 @@ static void wakeup_beyond_the_head_stays_where_it_is(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, local_read(&ring->rb->wakeup), 1280);
 }
 
-/* Otherwise no wakeup would follow when the full buffer loses records in the end. */
+/* A loss while paused wakes the reader as well, but later losses at this head do not. */
 static void first_loss_wakes_while_paused(struct kunit *test)
 {
 	struct ring_test *ring = ring_make(test, 1, PAGE_SIZE - 1, RING_BUFFER_WRITABLE);
@@ -923,7 +923,7 @@ static void page_of_an_offset_is_the_one_it_names(struct kunit *test)
 	rb->aux_pages = aux;
 	rb->aux_nr_pages = 2;
 
-	/* Counted while the pages are allocated, before the offset is known. */
+	/* aux_nr_pages grows while pages are allocated, before aux_pgoff is set. */
 	rb->aux_pgoff = 0;
 	KUNIT_EXPECT_PTR_EQ(test, perf_mmap_to_page(rb, 0), user);
 	KUNIT_EXPECT_PTR_EQ(test, perf_mmap_to_page(rb, 2), data);
@@ -964,7 +964,7 @@ static void run_timer(void *info)
 	run->ret = run->timer->function(run->timer);
 }
 
-/* The timer of a clock may expire where its task was before. */
+/* The timer of a clock may expire on a CPU that its task has left. */
 static void timer_on_another_cpu_writes_nothing(struct kunit *test)
 {
 	struct perf_event_attr attr = {

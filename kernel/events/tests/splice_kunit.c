@@ -55,7 +55,7 @@ static void detach_event(struct splice_test *splice)
 	perf_splice_detach(splice->rb, &splice->event);
 }
 
-/* The callback starts another one if the last event has ended again meanwhile. */
+/* The RCU callback queues another one if the last event has ended again meanwhile. */
 static void wait_for_end(void)
 {
 	rcu_barrier();
@@ -289,7 +289,7 @@ static void part_of_a_page_is_copied(struct kunit *test)
 	void *old = rb->data_pages[0];
 
 	write_all(splice, WORD);
-	/* The front, the middle, and the rest. */
+	/* Take the front of the page, the middle, and the rest. */
 	KUNIT_EXPECT_EQ(test, take(splice, 1000), 1000);
 	KUNIT_EXPECT_EQ(test, take(splice, 1), 1);
 	KUNIT_EXPECT_EQ(test, take(splice, PAGE_SIZE - 1001), PAGE_SIZE - 1001);
@@ -452,7 +452,7 @@ static void page_comes_back_when_nobody_has_it(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, page_count(page), 1);
 }
 
-/* As a socket has it, to which the pipe has given it. */
+/* A socket to which the pipe has given the page may hold a reference like this. */
 static void page_that_somebody_has_never_comes_back(struct kunit *test)
 {
 	struct splice_test *splice = test->priv;
@@ -477,7 +477,7 @@ static void page_that_somebody_has_never_comes_back(struct kunit *test)
 	put_page(page);
 }
 
-/* As tee(2) does it. */
+/* Duplicate the pipe buffer as tee(2) does. */
 static void page_of_two_pipes_comes_back_from_the_last(struct kunit *test)
 {
 	struct splice_test *splice = test->priv;
@@ -536,7 +536,7 @@ static void pages_outlive_the_buffer(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, all_read(splice));
 }
 
-/* The macros of KUnit keep values in variables that sparse wants to be plain. */
+/* KUnit copies values to variables of their type, and sparse wants plain integers. */
 static void expect_poll(struct kunit *test, struct perf_buffer *rb, __poll_t events)
 {
 	KUNIT_EXPECT_EQ(test, (__force u32)perf_splice_poll(rb), (__force u32)events);
@@ -623,7 +623,7 @@ static void event_that_comes_ends_the_end(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, perf_splice_at_end(rb));
 	expect_poll(test, rb, 0);
 
-	/* Twice within one grace period. */
+	/* Let the last event end twice within one grace period. */
 	detach_event(splice);
 	attach_event(splice);
 	detach_event(splice);
@@ -672,7 +672,8 @@ static void only_the_last_event_that_leaves_wakes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_wakeups, 1);
 	remove_wait_queue(&splice->event.waitq, &entry);
 	/*
-	 * Free their memory after a grace period, because RCU readers may still use it.
+	 * KUnit frees the events after the test, and RCU readers may use them for a grace
+	 * period.
 	 */
 	synchronize_rcu();
 }

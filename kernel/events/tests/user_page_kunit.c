@@ -3,9 +3,9 @@
  * KUnit tests of the perf user page: its contents, when it is written, and what a
  * program finds that reads it during an update.
  *
- * The event is made by hand, with a PMU that has nothing but a place to say on
- * which counter it is. The kernel asks there in the middle of each update, so that
- * this is where another writer interrupts it.
+ * The test makes the event by hand, with a PMU whose pmu::event_idx() tells the counter.
+ * The kernel calls it in the middle of each update, so this is where tests let another
+ * writer interrupt the update.
  */
 
 #include <kunit/test.h>
@@ -129,7 +129,7 @@ static void update_in_nmi(struct user_page_test *up)
 	local_irq_restore(flags);
 }
 
-/* Another counter with another count, never twice the same. */
+/* Give the event another counter and another count, never the same pair twice. */
 static void move_counter(struct user_page_test *up, u32 round)
 {
 	up->event.hw.idx = 1 + round % 6;
@@ -143,7 +143,8 @@ static void move_times(struct user_page_test *up, u32 round)
 }
 
 /*
- * Number of values that move_counter() and move_times() set, and that a reader copied.
+ * Values that a reader has copied from the page. counter_is() and times_are() tell of
+ * which round of move_counter() and move_times() they are.
  */
 struct page_copy {
 	u32	lock;
@@ -159,7 +160,7 @@ static bool counter_is(const struct page_copy *copy, u32 round)
 	       copy->offset == 1000000LL * round - 7 * round;
 }
 
-/* 32-bit kernels take the clock, and both times from it. */
+/* 32-bit kernels read the clock for both times, so a test knows only that they agree. */
 static bool times_are(const struct page_copy *copy, u32 round)
 {
 	if (!IS_ENABLED(CONFIG_64BIT))
@@ -262,7 +263,7 @@ static void limits_row_name(const struct limits_row *row, char *desc)
 
 KUNIT_ARRAY_PARAM(limits, limits_rows, limits_row_name);
 
-/* Ask the architecture for its capabilities, and drop the impossible ones. */
+/* The page must offer what the architecture offers, except what the event cannot keep. */
 static void page_promises_only_what_its_event_keeps(struct kunit *test)
 {
 	const struct limits_row *row = test->param_value;
@@ -278,7 +279,7 @@ static void page_promises_only_what_its_event_keeps(struct kunit *test)
 		event->attach_state = 0;
 	event->cpu = row->cpu;
 #ifdef CONFIG_CGROUP_PERF
-	/* Only compared with NULL as long as the times stand. */
+	/* The kernel only compares this with NULL as long as the times stand still. */
 	if (row->cgroup)
 		event->cgrp = (void *)event;
 #else
@@ -377,7 +378,7 @@ struct width_row {
 	s64		counter;
 };
 
-/* @counter is what a reader makes of the counter that had @prev in it. */
+/* A reader computes @counter if the hardware counter holds @prev. */
 static const struct width_row width_rows[] = {
 	{ "48 bits, as started",	48, -100, -100 },
 	{ "48 bits, as read",		48, (1LL << 48) - 100, -100 },
@@ -427,7 +428,7 @@ static void times_of_a_running_event_go_to_the_last_switch(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, up->page->time_running, 700);
 }
 
-/* Any two of them have other upper and other lower halves. */
+/* The two values differ in their upper and in their lower halves. */
 static const u64 far_times[] = { (5000ULL << 32) - 1, 5000ULL << 32 };
 
 static int bring_context_up_to_date(void *data)
@@ -443,7 +444,7 @@ static int bring_context_up_to_date(void *data)
 	return 0;
 }
 
-/* A read of an event that waits does so, on any CPU. */
+/* read(2) of an inactive event updates the time of the context, on any CPU. */
 static void time_is_never_made_of_two_halves(struct kunit *test)
 {
 	struct user_page_test *up = test->priv;
@@ -479,7 +480,7 @@ static void waiting_event_is_enabled_and_does_not_run(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, up->page->time_running, 200);
 }
 
-/* The clock that readers would add goes on. */
+/* Readers would add the clock, which goes on, so the page must not offer it. */
 static void times_of_a_disabled_event_stand(struct kunit *test)
 {
 	struct user_page_test *up = test->priv;
@@ -546,7 +547,7 @@ static void children_that_have_ended_are_included(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, up->page->offset, 71000);
 }
 
-/* The task has gone, or the descriptor. */
+/* The task has exited, or the descriptor was closed. */
 static void times_of_a_closed_event_stand(struct kunit *test)
 {
 	static const enum perf_event_state states[] = {
@@ -568,7 +569,7 @@ static void times_of_a_closed_event_stand(struct kunit *test)
 	}
 }
 
-/* With PERF_EVENT_IOC_SET_OUTPUT an event has the buffer of another one. */
+/* With PERF_EVENT_IOC_SET_OUTPUT an event writes to the buffer of another one. */
 static void redirected_event_leaves_the_page_alone(struct kunit *test)
 {
 	struct user_page_test *up = test->priv;
@@ -601,7 +602,7 @@ static void redirected_event_leaves_the_page_alone(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, times_are(&copy, 2));
 }
 
-/* __perf_event_disable() interrupts here, before the times are up to date. */
+/* In __perf_event_disable(), a driver may update the page before the event is off. */
 static void page_waits_until_the_event_is_off(struct kunit *test)
 {
 	struct user_page_test *up = test->priv;
@@ -640,7 +641,7 @@ static void members_are_published_with_their_leader(struct kunit *test)
 	list_del_init(&up->event.sibling_list);
 }
 
-/* Where it is written */
+/* On which CPU the page is written */
 
 static void page_of_an_event_that_waits_is_written_here(struct kunit *test)
 {
@@ -728,7 +729,7 @@ static void update_ends_whatever_the_program_writes(struct kunit *test)
 
 #define READER_STEPS	6
 
-/* As programs do it, with a writer that comes before step @at. */
+/* Read the page as programs do, with a writer that comes before step @at. */
 static bool read_once(struct user_page_test *up, struct page_copy *copy,
 		      int at, void (*write)(struct user_page_test *up))
 {
@@ -771,7 +772,7 @@ static void write_second_in_nmi(struct user_page_test *up)
 	update_in_nmi(up);
 }
 
-/* Two updates: the inner one is later. */
+/* Update the page, and let an NMI within this update write the second counter. */
 static void write_second_interrupted(struct user_page_test *up)
 {
 	move_counter(up, 3);
@@ -824,7 +825,7 @@ static void reader_never_takes_parts_of_two_updates(struct kunit *test)
 			KUNIT_EXPECT_TRUE(test, times_are(&copy, 1));
 		}
 	}
-	/* All but the writers before and after it. */
+	/* All writers but those before and after the read make the reader retry. */
 	KUNIT_EXPECT_EQ(test, again, READER_STEPS - 1);
 }
 
@@ -845,7 +846,7 @@ static void interrupted_update_leaves_what_the_nmi_found(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, copy.lock % 2, 0);
 }
 
-/* The code that it interrupts may have changed one of them and not yet another. */
+/* The code that an NMI interrupts may have changed some of the times, but not others. */
 static void nmi_leaves_the_times_alone(struct kunit *test)
 {
 	struct user_page_test *up = test->priv;
@@ -900,7 +901,7 @@ static bool page_has_the_counter(struct user_page_test *up)
 	return ret;
 }
 
-/* Interrupts that come anywhere stand for the NMIs. */
+/* Timer interrupts, which come anywhere in the code, stand for NMIs. */
 static void update_may_be_interrupted_anywhere(struct kunit *test)
 {
 	unsigned long end = jiffies + 20 * HZ, updates = 0;

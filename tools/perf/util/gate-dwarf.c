@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Debugging information for --inside: where the compiler has inlined a function, and
- * which code is of some lines of a file.
+ * which code belongs to given lines of a file.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "gate-elf.h"
 
 /**
- * gate_place__exit - Forget what a place consists of
+ * gate_place__exit - Free the contents of a place
  * @place:	The place
  */
 void gate_place__exit(struct gate_place *place)
@@ -28,9 +28,9 @@ void gate_place__exit(struct gate_place *place)
 }
 
 /**
- * gate_places__free - Forget places
+ * gate_places__free - Free a list of places
  * @list:	List that a function of this file has made
- * @nr:		Number of functions
+ * @nr:		Number of places
  */
 void gate_places__free(struct gate_place *list, int nr)
 {
@@ -48,14 +48,14 @@ void gate_places__free(struct gate_place *list, int nr)
 
 /* A search and its results */
 struct search {
-	/* either a function, maybe one of this source file */
+	/* either a function, perhaps only that of this source file */
 	const char		*function;
 	const char		*function_file;
 	/* or lines of a file */
 	const char		*file;
 	int			first;
 	int			last;
-	/* the files of that name which have code of the lines */
+	/* up to two files of that name that have code of the lines */
 	char			*paths[2];
 	struct gate_place	*list;
 	int			nr;
@@ -69,7 +69,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Is it the file that --inside names, perhaps without its directories? */
+/* Tell whether @path is the file that --inside names, perhaps without its directories. */
 static bool is_file(const char *path, const char *file)
 {
 	size_t len = strlen(path), tail = strlen(file);
@@ -78,7 +78,7 @@ static bool is_file(const char *path, const char *file)
 	       (len == tail || path[len - tail - 1] == '/');
 }
 
-/* Take "." and ".." out of a path, so that each file has one. */
+/* Take "." and ".." out of a path, so that each file has only one path. */
 static char *clean_path(const char *path)
 {
 	char *clean = malloc(strlen(path) + 2), *to = clean;
@@ -104,7 +104,7 @@ static char *clean_path(const char *path)
 	return clean;
 }
 
-/* Remember two files of the name, which are too many. */
+/* Remember a file that has the name. A second one makes the name ambiguous. */
 static void add_path(struct search *search, const char *path)
 {
 	char *clean = clean_path(path);
@@ -187,7 +187,7 @@ static const char *linkage_name(Dwarf_Die *die)
 	return NULL;
 }
 
-/* Does the name and the file of @die, a copy or the function itself, match the search? */
+/* Tell whether name and file of @die, a copy or the function itself, match the search. */
 static bool is_copy(struct search *search, Dwarf_Die *cu, Dwarf_Die *die)
 {
 	const char *name = linkage_name(die) ?: dwarf_diename(die), *file, *unit;
@@ -196,7 +196,10 @@ static bool is_copy(struct search *search, Dwarf_Die *cu, Dwarf_Die *die)
 		return false;
 	if (!search->function_file)
 		return true;
-	/* The symbols tell the former, and the source may be a header. */
+	/*
+	 * Accept the name of the unit, which is the file that the symbol table gives, and
+	 * that of the file with the declaration, which may be a header.
+	 */
 	unit = dwarf_diename(cu);
 	file = dwarf_decl_file(die);
 	return (unit && !strcmp(base_name(unit), search->function_file)) ||
@@ -246,7 +249,7 @@ static void add_copy(struct search *search, Dwarf_Die *cu, Dwarf_Die *die, const
 	place->file = copy(search, is_own ? file : call_file(cu, die));
 	place->line = is_own ? line : (int)call_attr(die, DW_AT_call_line);
 
-	/* Static functions of two files may have one name. */
+	/* Static functions of two files may have one name, so include the file. */
 	place->is_external = dwarf_attr_integrate(die, DW_AT_external, &attr);
 	if (asprintf(&place->declared, "%s@%s:%d", name, place->is_external ? "" : file ?: "",
 		     place->is_external ? 0 : line) < 0) {
@@ -255,7 +258,7 @@ static void add_copy(struct search *search, Dwarf_Die *cu, Dwarf_Die *die, const
 	}
 }
 
-/* Code of the function @caller that is inlined there by a call in one of the lines */
+/* Add the code that a call in one of the lines has inlined into the function @caller. */
 static void add_call(struct search *search, Dwarf_Die *cu, Dwarf_Die *die, const char *caller)
 {
 	int line = call_attr(die, DW_AT_call_line);
@@ -270,7 +273,7 @@ static void add_call(struct search *search, Dwarf_Die *cu, Dwarf_Die *die, const
 		add_ranges(search, place, die);
 }
 
-/* Go through all code below @parent, which @caller is to be found at. */
+/* Search all entries below @parent, whose code lies in the function @caller. */
 static void walk(struct search *search, Dwarf_Die *cu, Dwarf_Die *parent, const char *caller)
 {
 	Dwarf_Die die;

@@ -15,14 +15,14 @@ struct gate_range {
 struct gate_place {
 	/* the function that the code is in now */
 	char			*caller;
-	/* where a function is inlined; NULL and 0 if that is not told */
+	/* source line of the inlined call, or of the function itself; NULL and 0 if unknown */
 	char			*file;
 	int			line;
 	/* Places of one declaration are copies of one function. */
 	char			*declared;
 	/* The function's own code, which is called */
 	bool			is_own;
-	/* Its name is that of one function in the whole program. */
+	/* The function is global, so no other function of the program has its name. */
 	bool			is_external;
 	struct gate_range	*ranges;
 	int			nr_ranges;

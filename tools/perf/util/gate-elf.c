@@ -13,6 +13,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,13 +42,15 @@
 	(((1 << (((other) & STO_PPC64_LOCAL_MASK) >> STO_PPC64_LOCAL_BIT)) >> 2) << 2)
 #endif
 
-/* Maximum number of parts: a hot and a cold one */
+/* Maximum number of parts of a function, such as a hot and a cold one */
 #define MAX_PARTS	4
 
 struct gate_elf {
 	int		fd;
 	Elf		*elf;
 	GElf_Ehdr	ehdr;
+	/* What lets contexts take turns, if that is no symbol */
+	char		switches[32];
 	Elf_Data	*syms;
 	size_t		nr_syms;
 	size_t		strings;
@@ -152,7 +155,7 @@ bool gate_elf__has_symbols(struct gate_elf *ge)
 	return ge->syms && ge->nr_syms > 1;
 }
 
-/* Find an address in the file, by its segment, which must have the flags @flags. */
+/* Find the offset of an address in the file, by the segment with @flags that contains it. */
 static int file_offset(struct gate_elf *ge, u64 address, u32 flags, u64 *offset)
 {
 	size_t nr, i;
@@ -218,7 +221,7 @@ static bool symbol_matches(const char *symbol, const char *function)
 	       (symbol[len] == '.' && !is_fragment(symbol + len));
 }
 
-/* The end of the arguments of a template, which begin at @p */
+/* Skip the arguments of a template, which begin at @p. */
 static const char *skip_template(const char *p)
 {
 	int depth = 0;
@@ -232,7 +235,7 @@ static const char *skip_template(const char *p)
 	return p;
 }
 
-/* Behind the name may stand arguments, a suffix of the compiler, or the hash of Rust. */
+/* Tell whether the name ends at @p; arguments or suffixes of compilers may follow. */
 static bool name_ends(const char *p)
 {
 	if (*p == '<')
@@ -246,8 +249,8 @@ static bool name_ends(const char *p)
 }
 
 /*
- * The user may give the name of a C++ function with or without its arguments. Before that of
- * a template stands the type that it returns.
+ * Tell whether a demangled name is that of a function, which the user may give with or
+ * without its arguments. The name of a template follows its return type.
  */
 static bool demangled_matches(const char *demangled, const char *function)
 {
@@ -255,7 +258,7 @@ static bool demangled_matches(const char *demangled, const char *function)
 	const char *p = demangled;
 	int depth = 0;
 
-	/* The suffix of the compiler follows the arguments. */
+	/* A suffix of the compiler follows the arguments, so look for it anywhere. */
 	if (strstr(demangled, "[clone .cold") || strstr(demangled, "[clone .part"))
 		return false;
 	for (;;) {
@@ -336,7 +339,7 @@ static int add_function(struct gate_function **list, int *nr, const char *symbol
 	return 0;
 }
 
-/* The address in 0x401156, or 0 if it is something else. */
+/* Parse an address such as 0x401156. Return 0 for anything else. */
 static u64 parse_address(const char *name)
 {
 	char *end;
@@ -402,7 +405,7 @@ int gate_elf__find(struct gate_elf *ge, const char *name, struct gate_function *
 	return nr;
 }
 
-/* Is it a suffix of copies that the compiler makes of one function? */
+/* Tell whether a suffix is that of copies that the compiler makes of one function. */
 static bool is_copy_suffix(const char *suffix, size_t len)
 {
 	static const char * const kinds[] = {
@@ -418,8 +421,8 @@ static bool is_copy_suffix(const char *suffix, size_t len)
 }
 
 /*
- * The symbol without the suffixes of copies. Others keep functions apart that have one name:
- * those of different files in .lto_priv.0 and .llvm.123, nested ones in .0.
+ * Strip the suffixes of copies from a symbol. Keep others, which tell functions of one name
+ * apart: .lto_priv.0 and .llvm.123 are of different files, .0 is a nested function.
  */
 static char *copied_name(const char *symbol)
 {
@@ -466,7 +469,7 @@ bool gate_functions__are_copies(struct gate_elf *ge, const struct gate_function 
 	}
 	free(first);
 	if (!same && nr > 1) {
-		/* The versions for different CPUs, one of which is chosen */
+		/* They may be versions for different CPUs, of which an ifunc chooses one. */
 		name = strndup(list[0].symbol, strcspn(list[0].symbol, "."));
 		same = name && gate_elf__has_ifunc(ge, name);
 		for (i = 1; i < nr && same; i++)
@@ -477,10 +480,81 @@ bool gate_functions__are_copies(struct gate_elf *ge, const struct gate_function 
 }
 
 /**
- * gate_elf__switches_contexts - Find a function that lets contexts take turns on a thread
+ * gate_elf__machine - The processor that a program is for
  * @ge:		The program
  *
- * Return: its name, if the program has or imports such a function, or NULL.
+ * Return: EM_X86_64 or another number of <elf.h>.
+ */
+u16 gate_elf__machine(struct gate_elf *ge)
+{
+	return ge->ehdr.e_machine;
+}
+
+/**
+ * gate_elf__is_ppc64le - Tell whether a program is for powerpc, with the low byte first
+ * @ge:		The program
+ *
+ * Return: true if it is.
+ */
+bool gate_elf__is_ppc64le(struct gate_elf *ge)
+{
+	return ge->ehdr.e_machine == EM_PPC64 && ge->ehdr.e_ident[EI_DATA] == ELFDATA2LSB;
+}
+
+/**
+ * gate_elf__code - Get a section that has code
+ * @ge:		The program
+ * @n:		How many of these to skip
+ * @range:	Set to its addresses
+ *
+ * Return: true if there is one.
+ */
+bool gate_elf__code(struct gate_elf *ge, int n, struct gate_range *range)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+
+	while ((scn = elf_nextscn(ge->elf, scn))) {
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_PROGBITS ||
+		    !(shdr.sh_flags & SHF_EXECINSTR) || n--)
+			continue;
+		range->start = shdr.sh_addr;
+		range->end = shdr.sh_addr + shdr.sh_size;
+		return true;
+	}
+	return false;
+}
+
+/* The value of an entry of the dynamic section, or 0 */
+static u64 dynamic_value(struct gate_elf *ge, Elf64_Sxword tag)
+{
+	GElf_Shdr shdr;
+	Elf_Scn *scn = section_of_type(ge->elf, SHT_DYNAMIC, &shdr);
+	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
+	GElf_Dyn dyn;
+	size_t i;
+
+	for (i = 0; data && shdr.sh_entsize && i < shdr.sh_size / shdr.sh_entsize; i++) {
+		if (gelf_getdyn(data, i, &dyn) && dyn.d_tag == tag)
+			return dyn.d_un.d_val;
+	}
+	return 0;
+}
+
+/* A program that can be loaded anywhere looks like a library, and may have no interpreter. */
+static bool is_library(struct gate_elf *ge)
+{
+	if (ge->ehdr.e_type != ET_DYN || dynamic_value(ge, DT_FLAGS_1) & DF_1_PIE)
+		return false;
+	return dynamic_value(ge, DT_SONAME) || !gate_elf__has_section(ge, ".interp");
+}
+
+/**
+ * gate_elf__switches_contexts - Find code that lets contexts take turns on a thread
+ * @ge:		The program
+ *
+ * Return: the name of a function, if the program has or imports one that does; the address of
+ * an instruction that switches stacks; or NULL.
  */
 const char *gate_elf__switches_contexts(struct gate_elf *ge)
 {
@@ -489,9 +563,10 @@ const char *gate_elf__switches_contexts(struct gate_elf *ge)
 	};
 	GElf_Sym sym;
 	size_t i, j;
+	u64 address;
 
-	/* A library has them for the programs that use it. */
-	if (ge->ehdr.e_type == ET_DYN && !gate_elf__has_section(ge, ".interp"))
+	/* A library may define such functions only for the programs that use it. */
+	if (is_library(ge))
 		return NULL;
 	for (i = 0; ge->syms && i < ge->nr_syms; i++) {
 		const char *symbol = gelf_getsym(ge->syms, i, &sym) ?
@@ -502,7 +577,11 @@ const char *gate_elf__switches_contexts(struct gate_elf *ge)
 				return names[j];
 		}
 	}
-	return NULL;
+	address = gate_elf__find_stack_switch(ge);
+	if (!address)
+		return NULL;
+	snprintf(ge->switches, sizeof(ge->switches), "code at %#" PRIx64, address);
+	return ge->switches;
 }
 
 /**
@@ -554,7 +633,10 @@ const char *gate_elf__part_of(struct gate_elf *ge, const struct gate_function *f
 	return NULL;
 }
 
-/* Names of one function, such as malloc, __libc_malloc and __GI___libc_malloc */
+/*
+ * Tell whether two symbols name the same function, as malloc, __libc_malloc and
+ * __GI___libc_malloc do.
+ */
 static bool is_same_name(const char *a, const char *b)
 {
 	size_t la = strcspn(a, "@."), lb = strcspn(b, "@.");
@@ -590,7 +672,7 @@ const char *gate_elf__alias_of(struct gate_elf *ge, const struct gate_function *
 		if (!symbol || sym.st_value != function->start || !sym.st_size ||
 		    is_same_name(symbol, function->symbol))
 			continue;
-		/* A constructor has several symbols. */
+		/* A constructor has several symbols, which demangle to the same name. */
 		demangled = demangle(symbol);
 		same = demangled && !strcmp(demangled, function->name);
 		free(demangled);
@@ -617,7 +699,7 @@ void gate_functions__free(struct gate_function *list, int nr)
 	free(list);
 }
 
-/* Edit distance of two names, limited to small values. */
+/* Compute the edit distance of two names, or more than @limit if they are too different. */
 static int edit_distance(const char *a, const char *b, int limit)
 {
 	int la = strlen(a), lb = strlen(b), row[65], i, j;
@@ -679,7 +761,7 @@ char *gate_elf__near(struct gate_elf *ge, const char *name)
 	return found;
 }
 
-/* Is @word in @text, not as a part of a longer word? In mangled names its length precedes it. */
+/* Tell whether @text has the whole word @word. In names of Rust, its length precedes it. */
 static bool has_word(const char *text, const char *word)
 {
 	size_t len = strlen(word);
@@ -736,7 +818,7 @@ int gate_elf__similar(struct gate_elf *ge, const char *name, char **list, int ma
 	return nr;
 }
 
-/* Find the cold part FUNCTION.cold of a function, the target of a jump. */
+/* Find FUNCTION.cold, the cold part of a function, if it contains the jump target @target. */
 static bool find_cold_part(struct gate_elf *ge, const char *function, u64 target,
 			   struct gate_range *part)
 {
@@ -817,7 +899,7 @@ static enum gate_flow x86_flow(const unsigned char *code, size_t len, const unsi
 			return GATE_FLOW_JUMP;
 		if (!is_table_jump(code, insn.length, before))
 			return GATE_FLOW_UNKNOWN;
-		/* The address of the table, if the jump itself has it */
+		/* Tell the address of the table if the instruction contains it. */
 		if (insn.length >= 7)
 			memcpy(&table, code + insn.length - sizeof(table), sizeof(table));
 		*target = table;
@@ -894,8 +976,8 @@ static enum gate_flow ppc64le_flow(const unsigned char *code, size_t len, u64 ad
  * @length:	Set to its length
  * @target:	Set to where it jumps, or to the address of its table, if that is known; to 0 if not
  *
- * Return: the way in which it goes on; GATE_FLOW_UNKNOWN if that cannot be told, and for all
- * of other architectures.
+ * Return: the effect on the flow of control; GATE_FLOW_UNKNOWN if it cannot be told, and for
+ * all instructions of other architectures.
  */
 enum gate_flow gate_elf__flow(struct gate_elf *ge, const unsigned char *code, size_t len,
 			      const unsigned char *before, u64 address, int *length, u64 *target)
@@ -915,7 +997,7 @@ enum gate_flow gate_elf__flow(struct gate_elf *ge, const unsigned char *code, si
 /**
  * gate_elf__read - Read code
  * @ge:		The program
- * @range:	Which
+ * @range:	The range of the code
  *
  * Return: the code, which the caller frees, or NULL.
  */
@@ -951,7 +1033,7 @@ const char *gate_elf__function_at(struct gate_elf *ge, u64 address, struct gate_
 		    sym.st_size <= GATE_MAX_CODE) {
 			range->start = sym.st_value;
 			range->end = sym.st_value + sym.st_size;
-			/* Callers of the same module come in behind what global ones need. */
+			/* Local callers skip the instructions for global callers. */
 			if (ge->ehdr.e_machine == EM_PPC64)
 				range->start += PPC64_LOCAL_ENTRY_OFFSET(sym.st_other);
 			return symbol;
@@ -960,7 +1042,7 @@ const char *gate_elf__function_at(struct gate_elf *ge, u64 address, struct gate_
 	return NULL;
 }
 
-/* Tell whether @address is in a known part of the function; add its cold part if not. */
+/* Tell whether @address is in a known part of the function, or add its cold part. */
 static bool is_in_known_part(struct gate_elf *ge, const struct gate_function *function, u64 address,
 			     struct gate_range *parts, int *nr_parts)
 {
@@ -977,7 +1059,7 @@ static bool is_in_known_part(struct gate_elf *ge, const struct gate_function *fu
 	return true;
 }
 
-/* A table of jumps has addresses in the function; one of functions is called by its last jump. */
+/* Tell whether a table holds jump targets in the function, not functions for a tail call. */
 static bool has_jumps(struct gate_elf *ge, const struct gate_function *function, u64 table,
 		      struct gate_range *parts, int *nr_parts)
 {
@@ -1009,7 +1091,7 @@ static int find_returns_in_part(struct gate_elf *ge, struct gate_function *funct
 			goto out;
 		case GATE_FLOW_JUMP:
 		case GATE_FLOW_BRANCH:
-			/* A jump to its own entry would begin a further window. */
+			/* A jump to the function's own entry would begin another window. */
 			if (target == function->start || target == function->entry ||
 			    !is_in_known_part(ge, function, target, parts, nr_parts))
 				goto out;
@@ -1036,12 +1118,30 @@ out:
 	return err;
 }
 
+/*
+ * Code that is written by hand may have functions within a function. The returns of these would
+ * end windows that they have not begun.
+ */
+static bool has_other_entry(struct gate_elf *ge, const struct gate_function *function)
+{
+	GElf_Sym sym;
+	size_t i;
+
+	for (i = 0; i < ge->nr_syms; i++) {
+		if (function_symbol(ge, i, &sym) && sym.st_value > function->start &&
+		    sym.st_value - function->start < function->size &&
+		    sym.st_value != function->entry)
+			return true;
+	}
+	return false;
+}
+
 /**
  * gate_elf__find_returns - Find all instructions by which a function returns
  * @ge:		The program
  * @function:	The function, whose returns are set
  *
- * Return: 0, or -EOPNOTSUPP if the code leaves it open.
+ * Return: 0, or -EOPNOTSUPP if the code does not tell.
  */
 int gate_elf__find_returns(struct gate_elf *ge, struct gate_function *function)
 {
@@ -1052,7 +1152,7 @@ int gate_elf__find_returns(struct gate_elf *ge, struct gate_function *function)
 
 	function->nr_returns = 0;
 	/* Hand-written code may have no size. */
-	if (!function->size || function->size > GATE_MAX_CODE)
+	if (!function->size || function->size > GATE_MAX_CODE || has_other_entry(ge, function))
 		return -EOPNOTSUPP;
 	for (i = 0; i < nr_parts; i++) {
 		err = find_returns_in_part(ge, function, &parts[i], parts, &nr_parts);
@@ -1064,7 +1164,7 @@ int gate_elf__find_returns(struct gate_elf *ge, struct gate_function *function)
 	return 0;
 }
 
-/* The place in the file of a mark, if the note is that of @name. */
+/* Find the place of a mark in the file. Return 1 if the note is that of mark @name. */
 static int note_mark(struct gate_elf *ge, const char *desc, size_t size, const char *name,
 		     u64 *offset)
 {
@@ -1073,7 +1173,7 @@ static int note_mark(struct gate_elf *ge, const char *desc, size_t size, const c
 	u64 address;
 	u32 low;
 
-	/* Three addresses and three strings; perf runs on the machine that the file is for. */
+	/* Three addresses, in the byte order of this machine, and three strings */
 	if (size < 3 * word + sizeof(provider) + strlen(name) + 1 || desc[size - 1] ||
 	    strcmp(desc + 3 * word, provider) ||
 	    strcmp(desc + 3 * word + sizeof(provider), name))
@@ -1093,7 +1193,7 @@ static int note_mark(struct gate_elf *ge, const char *desc, size_t size, const c
  * @name:	The mark, NAME_begin or NAME_end
  * @list:	Room for the places in the file of GATE_MAX_RETURNS marks
  *
- * Return: how many there are, or -ENOSPC if they are more.
+ * Return: the number of places, or -ENOSPC if there are more.
  */
 int gate_elf__find_mark(struct gate_elf *ge, const char *name, u64 *list)
 {

@@ -45,7 +45,7 @@ struct gate_function {
 	char	*name;
 	/* source file of a static function, or NULL */
 	char	*file;
-	/* number of the symbol that names that file, which several may have; 0 if it is global */
+	/* symbol of that file, as files may share a name; 0 for a global function */
 	size_t	unit;
 	/* addresses in the program */
 	u64	start;
@@ -77,11 +77,17 @@ char *gate_elf__near(struct gate_elf *ge, const char *name);
 int gate_elf__find_returns(struct gate_elf *ge, struct gate_function *function);
 int gate_elf__find_mark(struct gate_elf *ge, const char *name, u64 *list);
 bool gate_elf__name_matches(const char *symbol, const char *function);
+u16 gate_elf__machine(struct gate_elf *ge);
+bool gate_elf__is_ppc64le(struct gate_elf *ge);
+bool gate_elf__code(struct gate_elf *ge, int n, struct gate_range *range);
 int gate_elf__offset(struct gate_elf *ge, u64 address, u64 *offset);
 unsigned char *gate_elf__read(struct gate_elf *ge, const struct gate_range *range);
 const char *gate_elf__function_at(struct gate_elf *ge, u64 address, struct gate_range *range);
 enum gate_flow gate_elf__flow(struct gate_elf *ge, const unsigned char *code, size_t len,
 			      const unsigned char *before, u64 address, int *length, u64 *target);
+
+/* gate-stacks.c */
+u64 gate_elf__find_stack_switch(struct gate_elf *ge);
 
 /* gate-range.c */
 int gate_elf__find_edges(struct gate_elf *ge, const struct gate_range *ranges, int nr,

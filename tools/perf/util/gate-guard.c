@@ -34,7 +34,7 @@ struct balance {
 	u64	returns;
 	/* More entries than returns on some thread or CPU */
 	bool	open;
-	/* Fewer */
+	/* Fewer entries than returns on some thread or CPU */
 	bool	surplus;
 };
 
@@ -55,7 +55,7 @@ static u64 sum_counts(struct gate_trigger **triggers, int nr, int x, int y)
 	return sum;
 }
 
-/* Entries do not increase any more: the starters are disabled or their tasks are gone. */
+/* Sum up entries and returns, and tell if they differ on some thread or CPU. */
 static void gate__count_balance(struct gate *gate, struct balance *balance)
 {
 	struct evsel *first = gate_trigger__first(gate->on[0]);
@@ -155,8 +155,8 @@ void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax)
  * evlist__count_open - Compare how often functions were entered and left so far
  * @evlist:	A list that counts
  *
- * Windows that are open at the end of an interval are ordinary ones unless they stay so: the
- * number is told, and what it means is found at the end.
+ * A window that is open at the end of an interval is no error unless it stays open. Only
+ * remember the number here; evlist__check_gates() judges it at the end.
  */
 void evlist__count_open(struct evlist *evlist)
 {

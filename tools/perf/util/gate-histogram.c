@@ -10,7 +10,7 @@
 #include "gate-windows.h"
 
 /**
- * gate_histogram__prepare - Make room for what the kernel knows
+ * gate_histogram__prepare - Prepare a histogram for the kernel to fill
  * @histogram:	The histogram, which is empty afterwards
  */
 void gate_histogram__prepare(union gate_histogram *histogram)
@@ -40,7 +40,7 @@ void gate_histogram__add(union gate_histogram *to, const union gate_histogram *f
 		to->h.bucket[i] += from->h.bucket[i];
 }
 
-/* The least and the most of an interval are known as well as the buckets tell them. */
+/* Narrow the minimum and the maximum of an interval to the bounds of its buckets. */
 static void histogram__narrow(union gate_histogram *histogram)
 {
 	int i, first = -1, last = -1;
@@ -63,7 +63,7 @@ static void histogram__narrow(union gate_histogram *histogram)
 }
 
 /**
- * gate_histogram__subtract - Take away what was there at the last interval
+ * gate_histogram__subtract - Subtract the windows of earlier intervals
  * @from:	The histogram, which receives the windows since then
  * @last:	The windows at the last interval
  *
@@ -84,7 +84,7 @@ void gate_histogram__subtract(union gate_histogram *from, const union gate_histo
 }
 
 /**
- * gate_histogram__percentile - The value that a share of the windows does not exceed
+ * gate_histogram__percentile - Get the value that a share of the windows does not exceed
  * @histogram:	The histogram
  * @percent:	The share, from 0 to 100
  *

@@ -68,8 +68,8 @@ struct evsel *gate__new_probe(const char *pmu_name, const char *name, bool at_re
 }
 
 /*
- * The kernel looks at a probed instruction when a process maps it, and leaves out the probe of
- * one that it cannot step over. So map it here, where that is an error.
+ * The kernel checks a probed instruction when a process maps it, and skips the probe if it
+ * cannot step over the instruction. So map the code here, where this is an error.
  */
 static bool can_probe(struct evsel *evsel, const char *path, u64 offset)
 {
@@ -104,8 +104,8 @@ static bool can_probe(struct evsel *evsel, const char *path, u64 offset)
  * @name:	Name of the probe in messages
  * @path:	The program, which is copied
  * @offset:	The place in the file
- * @is_starter:	It opens the gate, and does not close it
- * @at_return:	It is the return, by its address, from the function that begins there
+ * @is_starter:	The probe opens the gate; otherwise, it closes it
+ * @at_return:	Probe the return, by its address, from the function that begins there
  *
  * Return: 0, or a negative error code, for -EINVAL after a message.
  */
@@ -199,7 +199,7 @@ static int gate__refuse_ambiguous(struct gates *gates, struct gate_elf *ge, cons
 	if (nr <= 1 || gate_functions__are_copies(ge, list, nr) ||
 	    gate_places__are_copies(path, function, list, nr))
 		return 0;
-	/* Copies whose file the symbols do not tell; other functions are refused in any case. */
+	/* --inside-lax accepts possible copies, if symbols do not tell their file. */
 	for (i = 0; gates->lax && i < nr && strcspn(list[i].symbol, ".@") ==
 	     strcspn(list[0].symbol, ".@") && !strchr(list[i].symbol, '@') &&
 	     (list[i].symbol[strcspn(list[i].symbol, ".")] || !list[i].unit); i++)
@@ -252,7 +252,7 @@ static void tell_not_found(struct gate_elf *ge, const char *function, const char
 	}
 }
 
-/* Tell what the user may not know about a function. */
+/* Tell the user about peculiarities of a function. */
 static void tell_peculiar(struct gate_elf *ge, const struct gate_function *function)
 {
 	static const char * const coroutines[] = { ".actor", ".resume", ".destroy", ".cleanup" };
@@ -342,7 +342,7 @@ static int gate__set_function(struct gates *gates, struct gate *gate, const char
 	}
 	nr = gate_elf__find(ge, function, &list);
 	if (nr > 0 && !strchr(list[0].symbol, '.') && gate_elf__has_ifunc(ge, function)) {
-		/* An old version of its interface is left. */
+		/* The name is an ifunc's; only an old version of it was found. */
 		tell_not_found(ge, function, path);
 	} else if (nr < 0) {
 		err = nr;

@@ -94,8 +94,8 @@ static void free_functions(struct kernel_function *list, int nr)
 }
 
 /*
- * Find all functions that a name or an address may mean, and a part of them. The number, or
- * -ENODATA if there are no symbols.
+ * Find all functions that a name or an address may mean, and a part of them. Return the
+ * number of functions, or -ENODATA if there are no symbols.
  */
 static int find_functions(const char *function, struct kernel_function **list, char **part)
 {
@@ -139,8 +139,8 @@ static int find_functions(const char *function, struct kernel_function **list, c
 }
 
 /*
- * Name the function at an address, if no other has its name: callers of the function on
- * powerpc enter it a few instructions later, which the kernel looks after by name only.
+ * Use the name of the function at an address if it is unique: on powerpc, callers may enter
+ * the function a few instructions later, which the kernel takes into account for names only.
  */
 static int name_function(const char *inside, const struct kernel_function *function,
 			 char **symbol)
@@ -168,7 +168,7 @@ static int name_function(const char *inside, const struct kernel_function *funct
 #endif
 }
 
-/* Tell which function of the kernel is meant: 0 if it is clear, or -EINVAL after a message. */
+/* Find out which function is meant. Return 0 if it is clear, or -EINVAL after a message. */
 static int check_function(struct gates *gates, const char *inside, const char *function,
 			  char **symbol)
 {
@@ -230,7 +230,7 @@ static int write_probe(const char *line)
 	return err;
 }
 
-/* Processes of different namespaces may have one ID. */
+/* Processes of different PID namespaces may have the same ID. */
 static unsigned int pid_namespace(void)
 {
 	struct stat st;
@@ -264,7 +264,7 @@ static void delete_stale_probes(void)
 		fclose(file);
 }
 
-/* A name that no other perf has: an event of that name would fire for both functions. */
+/* Make a name that no other perf uses: an event of a shared name fires for both functions. */
 static char *new_name(void)
 {
 	static int number;

@@ -19,7 +19,7 @@
 #include "gate-elf.h"
 
 #ifdef HAVE_LIBELF_SUPPORT
-/* The ranges of all places in one list; NULL if there is no memory */
+/* Put the ranges of all places in one list. Return NULL if there is no memory. */
 static struct gate_range *all_ranges(const struct gate_place *list, int nr, int *nr_ranges)
 {
 	struct gate_range *ranges;
@@ -73,7 +73,7 @@ static void tell_places(const struct gate_place *list, int nr)
 		pr_err("  and %d more\n", nr - i);
 }
 
-/* Are there static functions of several files, or functions of C++ with other arguments? */
+/* Tell whether the places are of several static or overloaded functions. */
 static bool is_ambiguous(const struct gate_place *list, int nr, bool is_function)
 {
 	bool has_own = false;
@@ -84,7 +84,7 @@ static bool is_ambiguous(const struct gate_place *list, int nr, bool is_function
 			return true;
 		has_own |= list[i].is_own;
 	}
-	/* The function that is called may be another one, of a file without debugging information. */
+	/* Another function, of a file without debugging information, may be called. */
 	return is_function && !has_own && !list[0].is_external;
 }
 
@@ -176,26 +176,28 @@ static bool is_inlined(const struct gate_place *list, int nr)
 int gate__refuse_go(struct gates *gates, struct gate_elf *ge, const char *where,
 		    const char *path)
 {
-	const char *switches = gates->lax ? NULL : gate_elf__switches_contexts(ge);
+	const char *switches;
 
-	if (switches) {
-		pr_err("--inside: %s has contexts that take turns on a thread (%s): a window would count what\n"
-		       "another one does. If %s does not switch, --inside-lax accepts the result.\n",
-		       path, switches, where);
+	if (gate_elf__has_section(ge, ".gopclntab")) {
+		pr_err("--inside: %s is a program of Go, whose goroutines leave their thread inside of functions: a\n"
+		       "window would count another goroutine. Use --inside syscalls:NAME, or set two probes at\n"
+		       "a stretch that does not wait, perf probe -x %s %s, for --gate-on and --gate-off.\n",
+		       path, path, where);
 		return -EINVAL;
 	}
-	if (!gate_elf__has_section(ge, ".gopclntab"))
+	switches = gates->lax ? NULL : gate_elf__switches_contexts(ge);
+	if (!switches)
 		return 0;
-	pr_err("--inside: %s is a program of Go, whose goroutines leave their thread inside of functions: a\n"
-	       "window would count another goroutine. Use --inside syscalls:NAME, or set two probes at\n"
-	       "a stretch that does not wait, perf probe -x %s %s, for --gate-on and --gate-off.\n",
-	       path, path, where);
+	pr_err("--inside: %s has contexts that take turns on a thread (%s): a window would count what\n"
+	       "another one does. If %s does not switch, --inside-lax accepts the result.\n",
+	       path, switches, where);
 	return -EINVAL;
 }
 
 /*
- * Refuse a function whose beginning may be inlined where nothing shows it: its callers then call
- * the rest of it, which is a part of its own.
+ * Refuse a function that the compiler has split if perf does not know where callers have
+ * inlined its beginning. Such callers call the split part alone, so their calls would not
+ * open a window.
  */
 static int gate__refuse_part(struct gates *gates, struct gate_elf *ge, const char *function,
 			     const struct gate_function *functions, int nr)
@@ -222,7 +224,7 @@ static int gate__refuse_part(struct gates *gates, struct gate_elf *ge, const cha
  * @path:	Its path
  * @function:	The function
  * @functions:	The copies of it that are functions, too
- * @nr_functions: How many these are
+ * @nr_functions: Number of these functions
  *
  * Return: how many places there are; 0 if it is not inlined, or a negative error code after
  * a message.
@@ -269,7 +271,7 @@ int gate__set_inlined(struct gates *gates, struct gate *gate, struct gate_elf *g
 
 	ranges = all_ranges(list, nr, &nr_ranges);
 	err = ranges ? gate_elf__find_edges(ge, ranges, nr_ranges, &edges, &why) : -ENOMEM;
-	/* The function's own code may be entered within a window. */
+	/* The gate must nest, because a window may enter the function's own code. */
 	if (!err && is_function && !edges.pair) {
 		err = -EOPNOTSUPP;
 		why = strdup("other code shares an edge with it");

@@ -11,8 +11,8 @@
  * If all that leads to an entry is outside, and all that leads to an exit is inside, each
  * entry has an exit, as the entry of a function has a return. Where code beside the range
  * goes on at an exit, too, the last instruction inside is the exit if it always leaves.
- * Otherwise, or if a loop passes an entry again, the gate does not nest; and as it could not
- * be seen if a function that was called inside has never come back, there must be no call.
+ * Otherwise, or if a loop passes an entry again, the gate does not nest. Then perf could not
+ * see that a function called inside never comes back, so there must be no call.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +27,7 @@
 #include "gate-dwarf.h"
 #include "gate-elf.h"
 
-/* Maximum number of parts: a hot and a cold one */
+/* Maximum number of parts of a function, such as a hot and a cold one */
 #define MAX_PARTS	4
 
 /* A way out of the ranges */
@@ -36,7 +36,7 @@ struct leave {
 	u64	to;
 	/* The instruction at @from goes nowhere else, and nothing is called by it. */
 	bool	always;
-	/* Other code goes on at @to, too. */
+	/* Code outside of the ranges leads to @to, too. */
 	bool	shared;
 };
 
@@ -49,7 +49,7 @@ struct walk {
 	const char		*symbol;
 	struct leave		leaves[GATE_MAX_RETURNS];
 	int			nr_leaves;
-	/* Edges are known, and are asked what else leads to them. */
+	/* The edges are known, and the walk checks what else leads to them. */
 	bool			check;
 	struct gate_edges	*edges;
 	char			**why;
@@ -161,14 +161,14 @@ static void check_step(struct walk *walk, u64 to, bool inside)
 		walk->leaves[i].shared |= walk->leaves[i].to == to;
 }
 
-/* The flow of control may go from one instruction to another. */
+/* Handle a possible step of the flow of control from one instruction to another. */
 static int step(struct walk *walk, u64 from, u64 to, enum gate_flow flow)
 {
 	struct gate_edges *edges = walk->edges;
 	bool inside = is_inside(walk, from);
 
 	if (!is_in_function(walk, to)) {
-		/* Nothing comes behind the call of a function that does not return. */
+		/* The last instruction may call a function that does not return. */
 		if (!inside || flow == GATE_FLOW_CALL)
 			return 0;
 		return refuse(walk, -EOPNOTSUPP, "a jump to another function", from);
@@ -265,7 +265,7 @@ static int set_exits(struct walk *walk)
 	return 0;
 }
 
-/* The edges of all ranges that are in the function that @range is in */
+/* Find the edges of all ranges in the function that contains @range. */
 static int walk_function(struct walk *walk, const struct gate_range *range)
 {
 	int i, pass, err;
@@ -284,7 +284,7 @@ static int walk_function(struct walk *walk, const struct gate_range *range)
 			bool cold = strstr(gate_elf__function_at(walk->ge, start,
 								 &walk->parts[i]) ?: "", ".cold");
 
-			/* Its first instruction is where callers come in. */
+			/* Callers enter a part that is not cold at its beginning. */
 			if (!pass && !cold && is_inside(walk, start)) {
 				err = add_edge(walk, walk->edges->on, &walk->edges->nr_on, start);
 				if (err)
@@ -302,7 +302,7 @@ static int walk_function(struct walk *walk, const struct gate_range *range)
  * gate_elf__find_edges - Find where the flow of control enters and leaves ranges of code
  * @ge:		The program
  * @ranges:	The ranges
- * @nr:		Number of functions
+ * @nr:		Number of ranges
  * @edges:	Set to the edges
  * @why:	Set to the reason if they cannot be told, which the caller frees, or NULL
  *
@@ -327,7 +327,7 @@ int gate_elf__find_edges(struct gate_elf *ge, const struct gate_range *ranges, i
 		struct gate_range part;
 		const char *symbol = gate_elf__function_at(ge, ranges[i].start, &part);
 
-		/* It may be in a function that was looked through for an earlier one. */
+		/* Skip a range of a function that was walked for an earlier range. */
 		for (j = 0; symbol && j < i; j++) {
 			if (ranges[j].start >= part.start && ranges[j].start < part.end)
 				break;

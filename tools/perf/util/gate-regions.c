@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Several --inside: each event counts in each region by itself.
+ * Several --inside: each event counts separately in each region.
  *
- * An event has one gate. So perf opens each event once for each region, region after
- * region. Events that terms give a gate, or none, and tool events are there once, before all
- * regions; but a group stays whole.
+ * An event has one gate, so perf opens each event once for each region, region after
+ * region. Tool events, and events whose terms set or refuse a gate, are opened once, before
+ * all regions; but a group stays whole.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@
  * gate_opts__add_inside - Take one option --inside
  * @opt:	The option, whose value is a struct gate_opts
  * @inside:	Its argument
- * @unset:	It is --no-inside, which takes all back
+ * @unset:	The option is --no-inside, which takes all of them back
  *
  * Return: 0, or -1 after a message.
  */
@@ -58,7 +58,7 @@ int gate_opts__add_inside(const struct option *opt, const char *inside, int unse
 	return 0;
 }
 
-/* Does the event count where options say? */
+/* Tell whether options, and not its own terms, set the gate of the event. */
 static bool follows_options(struct evsel *evsel)
 {
 	return !evsel__is_tool(evsel) && !evsel__get_config_term(evsel, GATE_ON) &&

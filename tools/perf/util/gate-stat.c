@@ -46,7 +46,7 @@ static struct evsel *evlist__add_gate_tool(struct evlist *evlist, struct gate *g
 	return evsel;
 }
 
-/* Let those of a region end the region. */
+/* Move the tool events of each region behind its other events. */
 static void evlist__group_by_region(struct evlist *evlist)
 {
 	struct evsel *evsel, *next, *last;
@@ -74,8 +74,8 @@ static void evlist__group_by_region(struct evlist *evlist)
  * They are added at the end, because they use counts of events that are read
  * before. Events of the same name that the user listed are replaced.
  *
- * gate_wall needs a kernel that records windows, and a starter, because a window that has
- * no begin is none that is recorded.
+ * gate_wall needs a kernel that records windows, and a starter, because the kernel does not
+ * record a window without a beginning.
  *
  * Return: 0, or a negative error code.
  */
@@ -122,7 +122,7 @@ int evlist__add_gate_tools(struct evlist *evlist)
 	return 0;
 }
 
-/* The counts of the reference for a CPU and thread; false if it is not on that CPU */
+/* Read the reference for a CPU and thread. Return false if it is not on that CPU. */
 static bool gate__read_reference(struct gate *gate, struct perf_cpu cpu, int thread,
 				 struct perf_counts_values *count)
 {
@@ -239,12 +239,12 @@ void evlist__scale_gates(struct evlist *evlist)
 	}
 }
 
-/* Stands behind the names of events in files whose counts are not exact. */
+/* Suffix that marks, in a file, the name of an event whose count is not exact */
 #define NOT_EXACT	" <not exact>"
 
 /**
  * evlist__mark_not_exact - Append to the names of events that their counts are not exact
- * @evlist:	A list that is written to a file, which tells it in no other way
+ * @evlist:	A list that is written to a file, which tells this by names only
  *
  * Return: 0 or -ENOMEM.
  */
@@ -264,7 +264,7 @@ int evlist__mark_not_exact(struct evlist *evlist)
 	return 0;
 }
 
-/* Take the mark from the name of an event of a file. */
+/* Remove the mark from the name of an event of a file. Return whether it had one. */
 static bool evsel__take_mark(struct evsel *evsel)
 {
 	const char *name = evsel__name(evsel);
@@ -276,7 +276,7 @@ static bool evsel__take_mark(struct evsel *evsel)
 	return true;
 }
 
-/* The part of the name that tells the gate, behind "gate_count "; NULL if it is another event */
+/* Get the gate's description from a name, behind "gate_count "; NULL for other events */
 static const char *tool_where(struct evsel *evsel, enum perf_tool_event event)
 {
 	const char *name = evsel__name(evsel), *tool = perf_tool_event__to_str(event);
@@ -287,7 +287,7 @@ static const char *tool_where(struct evsel *evsel, enum perf_tool_event event)
 	return name[len] ? name + len + 1 : "";
 }
 
-/* The gate of an event of a file, if its name or that there is only one tells */
+/* Find the gate of an event of a file, by its name unless there is only one gate. */
 static struct gate *gates__of_file(struct gates *gates, struct evsel *evsel)
 {
 	size_t len = strlen(evsel__name(evsel));

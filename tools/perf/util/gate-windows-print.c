@@ -14,7 +14,7 @@
 #include "gate.h"
 #include "gate-windows.h"
 
-/* Width of the bars of a histogram, and of runs of empty buckets that are left out. */
+/* Width of the bars of a histogram, and the longest run of empty buckets that is shown */
 #define BAR_WIDTH	40
 #define MAX_EMPTY	3
 
@@ -133,7 +133,7 @@ void evsel__print_windows_csv(const struct evsel *evsel, int aggr_idx, const cha
  * evsel__print_windows_json - Print the members of a JSON object
  * @evsel:	The event
  * @aggr_idx:	A line of the output
- * @out:	Where the members go, each of them before a comma
+ * @out:	Where the members go, each of them followed by a comma
  */
 void evsel__print_windows_json(const struct evsel *evsel, int aggr_idx, FILE *out)
 {
@@ -173,7 +173,7 @@ static void print_bucket(const struct evsel *evsel, const struct perf_event_hist
 	int len = h->bucket[i] * BAR_WIDTH / most;
 	char low[32], bar[BAR_WIDTH + 1];
 
-	/* A single slow window is what the reader looks for. */
+	/* A single slow window is what the reader looks for, so it has a bar, too. */
 	if (!len && h->bucket[i])
 		len = 1;
 	memset(bar, '#', len);
@@ -218,7 +218,7 @@ static void print_histogram(const struct evsel *evsel, const struct perf_event_h
  * @evlist:	The list
  * @out:	Where they go
  *
- * A line has the least value of a bucket, which ends where that of the next line begins.
+ * A line has the lower bound of a bucket, whose upper bound is that of the next line.
  */
 void evlist__print_histograms(struct evlist *evlist, FILE *out)
 {

@@ -42,7 +42,7 @@ struct gate_windows {
 	struct perf_event_windows	set;
 	/* The event, or the hidden one that measures gate_wall, if it is open. */
 	struct evsel			*event;
-	/* The output has the distribution. */
+	/* The output shows the distribution. */
 	bool				shown;
 	/* struct gate_tally of each CPU and thread, as read at the last interval. */
 	struct xyarray			*last;
@@ -120,7 +120,7 @@ int evlist__setup_windows(struct evlist *evlist, bool per_window)
  * evlist__setup_window_records - Let perf record write each window to its file
  * @evlist:	A list whose gates are set up
  * @target:	The target to measure
- * @min:	Only windows that take so many ns
+ * @min:	Record only windows that take at least so many ns
  *
  * Return: 0, or a negative error code after a message.
  */
@@ -250,7 +250,7 @@ static int evsel__open_windows(struct evsel *evsel, struct gates *gates, struct 
 	}
 	if (!windows->event || !windows->set.flags)
 		return 0;
-	/* Records are lost or not written, so one event of the gate counts windows, too. */
+	/* Not all windows get records, so let one event of the gate count them, too. */
 	if (windows->set.flags & PERF_WINDOWS_RECORD && evsel == reference)
 		windows->set.flags |= PERF_WINDOWS_HISTOGRAM;
 	/* The user has not asked for gate_wall, so it need not be there. */
@@ -283,7 +283,7 @@ int evlist__open_windows(struct evlist *evlist, struct target *target)
 	return 0;
 }
 
-/* The hidden event of gate_wall, or NULL */
+/* Get the hidden event of gate_wall, or NULL. */
 static struct evsel *evsel__wall(struct evsel *evsel)
 {
 	struct gate_windows *windows = evsel->windows;
@@ -342,7 +342,10 @@ void evsel__delete_windows(struct evsel *evsel)
 	zfree(&evsel->windows);
 }
 
-/* gate_wall of a PMU that is not on each CPU is on each CPU. */
+/*
+ * The hidden event of gate_wall may be open on more CPUs than @evsel, whose PMU need not be
+ * on each CPU, so its index is looked up by the CPU.
+ */
 static int read_histogram(struct evsel *evsel, int cpu_map_idx, int thread,
 			  union gate_histogram *histogram)
 {
@@ -394,7 +397,7 @@ static int evsel__alloc_tallies(struct evsel *evsel)
 	return windows->lines && windows->last ? 0 : -ENOMEM;
 }
 
-/* The line of the output that a CPU and thread belong to, or -1 */
+/* Get the line of the output that a CPU and thread belong to, or -1. */
 static int evsel__aggr_idx(struct evsel *evsel, struct perf_stat_config *config, int cpu_map_idx,
 			   int thread)
 {
@@ -451,7 +454,7 @@ static void evsel__read_tally(struct evsel *evsel, struct perf_stat_config *conf
 typedef void (*tally_fn_t)(struct evsel *evsel, struct perf_stat_config *config, int cpu_map_idx,
 			   int thread);
 
-/* Do something for each CPU and thread of each event whose windows are recorded. */
+/* Call @fn for each CPU and thread of each event whose windows are recorded. */
 static int evlist__visit_tallies(struct evlist *evlist, struct perf_stat_config *config,
 				 tally_fn_t fn)
 {
@@ -497,7 +500,7 @@ static void evsel__sum_tally(struct evsel *evsel, struct perf_stat_config *confi
 }
 
 /**
- * evlist__sum_windows - Take all windows, not those of the last interval
+ * evlist__sum_windows - Sum up the windows of all intervals
  * @evlist:	A list whose counts are those of all intervals
  * @config:	Tells what a line of the output is
  *
@@ -510,7 +513,7 @@ int evlist__sum_windows(struct evlist *evlist, struct perf_stat_config *config)
 }
 
 /**
- * evlist__reset_windows - Begin a new output
+ * evlist__reset_windows - Clear the windows of all lines of the output
  * @evlist:	The list
  */
 void evlist__reset_windows(struct evlist *evlist)
@@ -535,7 +538,7 @@ static const struct gate_tally *evsel__tally(const struct evsel *evsel, int aggr
 }
 
 /**
- * evsel__windows - The windows of a line of the output
+ * evsel__windows - Get the windows of a line of the output
  * @evsel:	The event
  * @aggr_idx:	The line
  *
@@ -549,7 +552,7 @@ const struct gate_tally *evsel__windows(const struct evsel *evsel, int aggr_idx)
 }
 
 /**
- * evsel__share_of_all - The share of the count that lies inside of windows
+ * evsel__share_of_all - Get the share of the count that lies inside of windows
  * @evsel:	The event
  * @aggr_idx:	A line of the output
  *
@@ -563,7 +566,7 @@ double evsel__share_of_all(const struct evsel *evsel, int aggr_idx)
 }
 
 /**
- * evsel__shown_windows - The windows of a line, if their distribution is shown
+ * evsel__shown_windows - Get the windows of a line, if their distribution is shown
  * @evsel:	The event
  * @aggr_idx:	The line of the output
  *
@@ -579,7 +582,7 @@ const struct perf_event_histogram *evsel__shown_windows(const struct evsel *evse
 }
 
 /**
- * evsel__nr_window_lines - The number of lines of the output that windows were read for
+ * evsel__nr_window_lines - Get the number of lines of the output that windows were read for
  * @evsel:	The event
  *
  * Return: the number, 0 if the event has no gate.

@@ -23,7 +23,7 @@ union gate_histogram {
 
 /* An event's measurements in its windows, on one CPU and thread or on several. */
 struct gate_tally {
-	/* It counted so much in windows, and so much in all. */
+	/* Count inside of windows, and in total */
 	u64			inside;
 	u64			total;
 	/* Only if the kernel records a histogram. */

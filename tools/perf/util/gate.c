@@ -63,7 +63,7 @@ static bool fires_always(struct evsel *evsel)
 	}
 }
 
-/* The event only has to fire, at each occurrence unless it has a period. */
+/* Set up an event that only has to fire: at each occurrence, unless it has a period. */
 static void set_trigger_attr(struct evsel *evsel)
 {
 	struct perf_event_attr *attr = &evsel->core.attr;
@@ -362,7 +362,7 @@ int evsel__ignored_gate_strerror(struct evsel *evsel, char *msg, size_t size)
 			 evsel__name(evsel));
 }
 
-/* The gate that options give to an event that has none of its own, if it is the same for all. */
+/* Set @all to the gate of options, unless each event gets several: one for each region. */
 static int evlist__setup_all(struct evlist *evlist, const struct gate_opts *opts,
 			     struct target *target, const char *program, struct gate **all)
 {
@@ -453,7 +453,7 @@ const char *evlist__gate_where(struct evlist *evlist)
 }
 
 /**
- * evsel__region - The region that an event counts in, where there are several
+ * evsel__region - Get the region that an event counts in, if there are several
  * @evsel:	The event
  *
  * Return: what the option --inside called it, "" for an event that has none; NULL if there
@@ -518,7 +518,7 @@ static struct gate_instance *trigger__open(struct gates *gates, struct gate_trig
 	attr = &instance->evsel->core.attr;
 	instance->evsel->core.leader = &instance->evsel->core;
 	instance->evsel->tracking = false;
-	/* Its terms are those of the event of the list that it is. */
+	/* A trigger copies an event of the list, to which its terms were applied already. */
 	instance->evsel->gate_is_set_up = true;
 	attr->inherit = evsel->core.attr.inherit;
 	attr->inherit_thread = evsel->core.attr.inherit_thread;
@@ -543,7 +543,7 @@ static struct gate_instance *trigger__open(struct gates *gates, struct gate_trig
 		       trigger->name);
 		return NULL;
 	}
-	/* Link it after it is on the list of instances, because events may gate each other. */
+	/* Link the instance when it is on the list, because events may gate each other. */
 	if (own && gates__link(gates, own, instance->evsel, target))
 		return NULL;
 	return instance;

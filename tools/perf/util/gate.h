@@ -21,7 +21,7 @@ struct target;
 
 /* Options for all events. */
 struct gate_opts {
-	/* Each region counts by itself. */
+	/* Arguments of --inside; each event is counted separately for each of them. */
 	const char	**inside;
 	int		nr_inside;
 	const char	*on;
@@ -73,19 +73,19 @@ struct gate {
 	bool			nest;
 	/* Function whose entries and returns must match, or NULL. */
 	char			*function;
-	/* It is main(), which ends by its return or with the program. */
+	/* The function is main(), which ends by its return or with the program. */
 	bool			ends_with_program;
 	/* A uretprobe or kretprobe detects the returns. */
 	bool			by_return_address;
 	/* Description for headers and messages, such as "inside of parse" */
 	char			*where;
-	/* Options gave it, not the terms of an event. */
+	/* Options set up the gate, not the terms of an event. */
 	bool			of_options;
-	/* "parse", if there are several --inside */
+	/* Region, such as "parse", if there are several --inside. */
 	const char		*region;
 	/* The event that provides gate_count and gate_time. */
 	struct evsel		*reference;
-	/* It is not in the list, since all events of the list may be multiplexed. */
+	/* The reference is not in the list, as those in it may be multiplexed. */
 	bool			has_own_reference;
 	/* The tool event that prints gate_count. */
 	struct evsel		*count;
@@ -93,7 +93,7 @@ struct gate {
 	bool			was_open;
 	/* How many entries had no return when they were last compared. */
 	u64			nr_open;
-	/* Some of them will have none, so that counts are too high. */
+	/* Some of these entries will have no return, so that counts are too high. */
 	bool			not_exact;
 };
 
@@ -104,7 +104,7 @@ struct gates {
 	struct evlist		*evlist;
 	/* --inside-lax was given. */
 	bool			lax;
-	/* Options gave several, and the events of each are printed apart. */
+	/* There are several --inside, and the events of each are printed apart. */
 	bool			has_regions;
 	/* The caller is able to open all events again. */
 	bool			may_retry;

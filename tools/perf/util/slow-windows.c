@@ -121,7 +121,7 @@ static int compare_windows(const void *a, const void *b)
 	return x->opened < y->opened ? -1 : x->opened > y->opened;
 }
 
-/* Each event of a gate records its windows, and windows of several gates can be nested. */
+/* Merge windows: all events of a gate record them, and those of two gates may nest. */
 static void slow_windows__merge(struct slow_windows *slow)
 {
 	size_t i, nr = 0;

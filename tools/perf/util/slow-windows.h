@@ -17,7 +17,7 @@ struct slow_window {
 	u64	closed;
 };
 
-/* The windows of a file that took longer than the user cares for. */
+/* The windows of a file that took longer than the user's limit. */
 struct slow_windows {
 	bool			chosen;
 	/* ns */

@@ -11,7 +11,7 @@
 # a program that must not be started
 never="touch $tmp/started"
 
-# notes NAME TEXT COMMAND...: it works, and says so
+# notes NAME TEXT COMMAND...: check that COMMAND works and says TEXT
 notes()
 {
 	local name=$1 text=$2

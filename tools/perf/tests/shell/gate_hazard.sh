@@ -10,7 +10,7 @@
 
 lib=$(dirname "$0")/lib
 
-# program NAME COMPILER...: build $tmp/NAME, or use a program that was built before
+# program NAME COMPILER...: build $tmp/NAME, or take a program that was built before
 program()
 {
 	local name=$1
@@ -24,7 +24,7 @@ program()
 	fi
 }
 
-# build_same NAME OPTION...: build $tmp/NAME of lib/gate_same.c
+# build_same NAME OPTION...: build $tmp/NAME from lib/gate_same.c
 build_same()
 {
 	local name=$1 part
@@ -39,17 +39,21 @@ build_same()
 	cc -O2 -no-pie -fno-pie "$@" -DPART=0 -o "$tmp/$name" "$lib/gate_same.c" "$tmp"/dir?/same.o
 }
 
-# same: build or find $tmp/same, the same without debugging information, and with contexts
+# same: build or find $tmp/same, $tmp/bare without debugging information, and $tmp/contexts
 same()
 {
 	if [ -n "$PERF_GATE_PROGRAMS" ]; then
-		program same && program bare && program contexts
+		program same && program bare && program contexts && program stacks1 && program stacks2 &&
+			program stacks3
 	else
-		build_same same -g && build_same bare && build_same contexts -DCONTEXTS
+		build_same same -g && build_same bare && build_same contexts -DCONTEXTS &&
+			build_same stacks1 -DSTACKS=1 && build_same stacks2 -DSTACKS=2 &&
+			build_same stacks3 -DSTACKS=3
 	fi 2>/dev/null
 }
 
-# stat OPTION...: results in $tmp/out, exit status in $status, the program's output in $tmp/said
+# stat OPTION...: run perf stat; set $tmp/out to its results, $tmp/said to what the program
+# prints, and $status
 stat()
 {
 	perf stat -x, -o "$tmp/out" -e page-faults:u "$@" >"$tmp/said" 2>"$tmp/err"
@@ -89,8 +93,8 @@ exact()
 	gate_say "$name" $? "$(why)"
 }
 
-# marked NAME TEXT OPTION...: perf says that the numbers are not exact, the status is 1, and
-# the program has reached its end
+# marked NAME TEXT OPTION...: check that perf says that the numbers are not exact, that the
+# status is 1, and that the program has reached its end
 marked()
 {
 	local name=$1 text=$2
@@ -122,7 +126,7 @@ cxx='' demangles='' has_lines=''
 program cxx c++ -x c++ -O2 -g -pthread "$lib/gate_hazard.c" && cxx=$tmp/cxx
 program c cc -O2 -g -pthread "$lib/gate_hazard.c" || gate_skip "no C compiler"
 work=${cxx:-$tmp/c}
-# perf does not tell otherwise whether it demangles names.
+# Find out whether perf demangles names, which it tells in no other way.
 if [ -n "$cxx" ] && perf stat --inside app::parse -e page-faults:u -- "$cxx" overloads 2>&1 | grep -q 'app::parse(int)'; then
 	demangles=yes
 fi
@@ -149,13 +153,13 @@ refused "the first function" 'never returns. Use main' --inside _start -- "$work
 stat --inside kernel:vfs_read -- "$work" sleepers
 [ $status = 0 ] && [ "$(count gate_count)" -ge 40 ] && [ "$(count page-faults:u)" = 0 ]
 gate_say "40 threads asleep in a function of the kernel" $? "$(why)"
-# Lines and inlined functions are for a perf that reads debugging information.
+# Only a perf that reads debugging information finds lines and inlined functions.
 if perf version --build-options 2>/dev/null | grep -q '\[ on .*HAVE_\(DWARF\|LIBDW\)_SUPPORT'; then
 	has_lines=yes
 	exact "a function that is inlined at one place" 10 100 --inside everywhere -- "$work" one
 	exact "a function that is inlined at three places" 30 300 --inside everywhere -- "$work" three
 	exact "a function that is partly inlined" 20 200 --inside partly -- "$work" partly
-	# Code that is moved out of the loop is a piece of its own.
+	# Code that the compiler moves out of the loop is a separate piece.
 	stat --inside fill -- "$work" fill
 	[ $status = 0 ] && [ "$(count gate_count)" -ge 10 ] && [ $(($(count page-faults:u) / 2)) = 50 ]
 	gate_say "a loop that is inlined" $? "$(why)"
@@ -181,7 +185,7 @@ exact "a region between marks" 10 100 --inside mark:region -- "$work" marks
 exact "a region between marks of a program" 10 100 --inside "$work:mark:region" -- "$work" marks
 refused "marks that are not there" 'has no PERF_MARK_BEGIN(nosuch)' --inside mark:nosuch -- "$work" marks
 
-# Two regions, of which one lies in the other
+# Two regions, one of which lies inside of the other
 stat --inside tail --inside five -e page-faults/no-gate,name=all/u -e '{page-faults:u,minor-faults:u}' -- \
 	"$work" tail
 [ $status = 0 ] && [ "$(count_in tail gate_count)" = 10 ] && [ "$(count_in five gate_count)" = 10 ] &&
@@ -200,7 +204,7 @@ grep -q '20 syscalls:sys_enter_munmap inside of tail:' "$tmp/out" &&
 gate_say "two regions, samples" $? "$(cat "$tmp/out" "$tmp/err")"
 refused "two regions, metrics" 'Metrics go with one --inside' --inside tail --inside five --metric-only -- "$work" tail
 
-# With intervals, and in what programs read
+# With intervals, and in the output for programs
 stat -I 10000 --inside jumper -- "$work" longjmp
 [ $status = 1 ] && grep -q ',gate_count,.*,10,open' "$tmp/out"
 gate_say "longjmp, intervals" $? "$(why)"
@@ -216,7 +220,7 @@ gate_say "longjmp, marks in JSON" $? "$(cat "$tmp/out")"
 if [ -n "$cxx" ]; then
 	marked "an exception that leaves the function" '10 entries, 0 returns' --inside thrower -- "$work" throw
 	exact "an exception that it catches" 10 100 --inside catcher -- "$work" catch
-	# A perf that cannot demangle knows the symbols.
+	# A perf that cannot demangle finds functions by their symbols.
 	parse=_ZN3app5parseEi
 	if [ -n "$demangles" ]; then
 		parse='app::parse(int)'
@@ -238,7 +242,7 @@ fi
 if same; then
 	same=$tmp/same bare=$tmp/bare
 	refused "functions of one name in two files" 'parse names 2 functions of' --inside parse -- "$bare" parse
-	# The address of the first part comes first.
+	# The lowest address is that of the first file.
 	address=$(awk '$1 ~ /^0x/ && $2 == "parse" && $4 == "same.c" { print $1 }' "$tmp/err" | sort | head -n 1)
 	stat --inside "$address" -- "$bare" parse
 	[ $status = 0 ] && [ "$(count gate_count)" = 10 ] &&
@@ -256,6 +260,16 @@ if same; then
 	grep -q 'original and folded are the same code' "$tmp/err"
 	gate_say "functions with one code, a note" $? "$(why)"
 	refused "a function that switches contexts" 'contexts that take turns on a thread' --inside yielder -- "$tmp/contexts" yielder
+	for i in 1 2 3; do
+		refused "a function that switches stacks by its own code, $i" \
+			'contexts that take turns on a thread (code at' --inside yielder -- "$tmp/stacks$i" yielder
+	done
+	if program pie cc -O2 -fPIE -static-pie -DCONTEXTS -DPART=0 "$lib/gate_same.c"; then
+		refused "a program with contexts that is loaded anywhere" 'contexts that take turns on a thread' \
+			--inside yielder -- "$tmp/pie" yielder
+	fi
+	[ "$(uname -m)" != x86_64 ] ||
+		exact "a function that has another one within" 10 100 --inside around -- "$bare" around
 	[ "$(uname -m)" != x86_64 ] ||
 		refused "a function that cannot be probed" 'the kernel cannot probe the instruction of locked' \
 			--inside locked -- "$bare" locked
@@ -264,7 +278,7 @@ if same; then
 		other=$(grep -n 'or these lines' "$lib/gate_same.c" | cut -d: -f1)
 		refused "lines of two files of one name" 'several files of .* are named same.c' \
 			--inside "same.c:$line-$other" -- "$same" parse
-		# On powerpc, the compiler has code of other lines in the middle.
+		# On powerpc, the compiler puts code of other lines in the middle.
 		[ "$(uname -m)" = x86_64 ] && windows=10 || windows=20
 		stat --inside "dir1/same.c:$line-$line" -- "$same" parse
 		[ $status = 0 ] && [ "$(count gate_count)" = $windows ] &&
@@ -314,8 +328,8 @@ gate_say "a perf that was interrupted" $? "$(cat $probes)"
 
 # Events that take turns on the counters
 if ! perf stat -e instructions:u true 2>&1 | grep -q 'not supported'; then
-	# A few counters serve them in turns, most of which come after the only window. A turn
-	# may end in the window; what was counted for a part of it is an estimate.
+	# The events share a few counters in turns, and most turns come after the only window. A
+	# turn may end in the window; the count of a part of it is an estimate.
 	perf stat -x, -o "$tmp/out" --inside job \
 		-e "$(printf 'instructions:u,%.0s' 1 2 3 4 5 6 7 8 9 10 11 12)instructions:u" -- "$work" early >/dev/null 2>"$tmp/err"
 	[ $? = 0 ] && [ "$(count gate_count)" = 1 ] &&
@@ -363,7 +377,7 @@ else
 	echo "Not run: a program of Go, without objcopy"
 fi
 
-# At the path of the process, perf sees another program.
+# At the path of the process, perf sees another program than the process does.
 mkdir "$tmp/dir"
 cp -L "$perf" "$tmp/dir/prog"
 if unshare -m true 2>/dev/null; then

@@ -45,7 +45,7 @@ snapshot() { kill -USR2 \$PPID; ask; ask; }
 overrun() { kill -STOP \$PPID; store \$1; store \$1; kill -CONT \$PPID; ask; ask; store 24; }
 END
 
-# record SCRIPT OPTION...: the shell runs on CPU 0, whose simulated PMU the script controls
+# record SCRIPT OPTION...: record a shell on CPU 0, whose simulated PMU SCRIPT controls
 record()
 {
 	local script=$1
@@ -56,7 +56,7 @@ record()
 		taskset 1 sh -c ". $tmp/functions; $script" 2>"$tmp/said" >&2
 }
 
-# chunks: the sizes of the pieces that perf took from the area
+# chunks: print the sizes of the pieces that perf took from the area
 chunks()
 {
 	perf script -D -i "$tmp/data" 2>/dev/null |
@@ -66,7 +66,7 @@ chunks()
 		done
 }
 
-# errors: the number of errors that --itrace=e reports for lost data
+# errors: count the errors that --itrace=e reports for lost data
 errors()
 {
 	perf script -i "$tmp/data" --itrace=e 2>&1 | grep -c 'instruction trace error'

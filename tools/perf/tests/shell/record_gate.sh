@@ -11,13 +11,13 @@
 calls=100 pages=16
 inside=$((calls * pages))
 
-# record OPTION...: with buffers that hold all data, however late perf reads them
+# record OPTION...: run perf record with buffers that hold all data, so that none is lost
 record()
 {
 	perf record -m 4M -o "$tmp/data" "$@" >"$tmp/err" 2>&1
 }
 
-# samples SYMBOL: the number of samples with this symbol in the call chain
+# samples SYMBOL: count the samples with this symbol in the call chain
 samples()
 {
 	perf script -i "$tmp/data" -F ip,sym 2>/dev/null | grep -c "$1"

@@ -21,7 +21,7 @@ say()
 	fi
 }
 
-# record OPTION...: data to standard output, messages to $tmp/err
+# record OPTION...: record to standard output, with messages to $tmp/err
 record()
 {
 	perf record -v -c 1 -e syscalls:sys_enter_write --filter 'count == 1' "$@" -o - \
@@ -35,7 +35,7 @@ spliced()
 		awk '{ bad += $1 != $2 || !$1 } END { exit bad || NR != 1 }'
 }
 
-# counts: the numbers of samples and of lost records in the stream on standard input
+# counts: count the samples and the lost records in the stream on standard input
 counts()
 {
 	perf script -i - -F comm --show-lost-events 2>"$tmp/script" | awk '

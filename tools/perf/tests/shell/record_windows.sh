@@ -12,19 +12,19 @@
 slow="$perf test -w windows"
 calls=500 every=50
 
-# record OPTION...: with buffers that hold all data, however late perf reads them
+# record OPTION...: run perf record with buffers that hold all data, so that none is lost
 record()
 {
 	perf record -m 4M -o "$tmp/data" "$@" >"$tmp/err" 2>&1
 }
 
-# windows [OPTION...]: the windows of the file
+# windows [OPTION...]: print the windows of the file
 windows()
 {
 	perf script -i "$tmp/data" --windows "$@" 2>"$tmp/script.err" | grep PERF_RECORD_GATE
 }
 
-# missed: how many windows perf record says it could not measure
+# missed: print how many windows perf record says it could not measure
 missed()
 {
 	sed -n 's/.*perf record: \([0-9]*\) of them could not be measured.*/\1/p' "$tmp/err" |
@@ -44,7 +44,7 @@ awk '
 		for (i = 1; i < NF; i++)
 			field[$i] = $(i + 1)
 		bad += field["closed:"] - field["opened:"] != field["wall:"]
-		# The two clocks are not read at once.
+		# The kernel does not read the two clocks at the same time.
 		bad += field["running:"] > 1.2 * field["wall:"] + 100000 || !field["tid:"]
 		bad += field["value:"] != 4 && field["value:"] != 200
 		many += field["value:"] == 200
@@ -56,7 +56,7 @@ gate_say "raw dump" $? "$(perf script -i "$tmp/data" -D 2>&1 | tail -n 3)"
 perf script -i "$tmp/data" 2>/dev/null | grep -q PERF_RECORD_GATE
 gate_is "perf script without --windows" $? 1
 
-# Half of the time that the fastest of the slow calls takes. If the machine stalls, some of the
+# The limit is half of the time of the fastest slow call. If the machine stalls, some of the
 # other calls take longer, too.
 limit=$(awk '/value: 200$/ { sub(/.* wall: /, ""); if (!least || $1 < least) least = $1 }
 	END { printf "%d\n", least / 2 }' "$tmp/windows")
@@ -109,7 +109,7 @@ refuses "a time without a unit" "'5' is no time: give a number and ns, us, ms or
 refuses "a clock that not each context can read" 'the kernel cannot time its windows by the clock of -k' \
 	perf record -o "$tmp/data2" --windows -k CLOCK_BOOTTIME --gate-on page-faults -e context-switches -- $never
 
-# fails NAME TEXT COMMAND...: it fails and says so
+# fails NAME TEXT COMMAND...: check that COMMAND fails and says TEXT
 fails()
 {
 	local name=$1 text=$2

@@ -94,7 +94,7 @@ gate_say "terms with another gate" $? "$(cat "$tmp/out")"
 stat --gate-on syscalls:sys_exit_madvise --gate-off syscalls:sys_enter_munmap -e page-faults:u \
 	-- $work $calls $pages
 is "events" page-faults:u $((2 * inside))
-# Each call does two system calls of each kind if it changes the CPU, and one otherwise.
+# Each call does each system call twice if it changes the CPU, and once otherwise.
 is "events" gate_count $((3 * calls))
 
 stat -e syscalls:sys_enter_munmap --filter "len > $((pages * $(getconf PAGESIZE 2>/dev/null || echo 4096) - 1))" \

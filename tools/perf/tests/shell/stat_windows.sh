@@ -12,13 +12,13 @@
 slow="$perf test -w windows"
 calls=1000 every=20
 
-# stat OPTION...: run perf stat with JSON in "$tmp/out", what the program says in "$tmp/notes"
+# stat OPTION...: run perf stat with JSON in "$tmp/out"; the program prints to "$tmp/notes"
 stat()
 {
 	perf stat -j -o "$tmp/out" "$@" >"$tmp/notes" 2>"$tmp/err"
 }
 
-# value EVENT KEY: a member of the objects of an event, summed over all of them
+# value EVENT KEY: print a member of the objects of an event, summed over all of them
 value()
 {
 	grep "\"event\" : \"$1\"" "$tmp/out" | sed -n "s/.*\"$2\" : \"\{0,1\}\([-0-9.]*\).*/\1/p" |
@@ -31,14 +31,14 @@ is()
 	gate_is "$1: $3 of $2" "$(value "$2" "$3")" "$4"
 }
 
-# buckets EVENT: the number of windows in all buckets
+# buckets EVENT: print the number of windows in all buckets
 buckets()
 {
 	grep "\"event\" : \"$1\"" "$tmp/out" | sed -n 's/.*"window-buckets" : \[\[\(.*\)\]\].*/\1/p' |
 		sed 's/\], \[/\n/g' | awk -F', ' '{ sum += $2 } END { printf "%.0f\n", sum }'
 }
 
-# same_buckets NAME EVENT WHAT: perf's figures lie where those of the program do
+# same_buckets NAME EVENT WHAT: check that perf's figures are close to those of the program
 same_buckets()
 {
 	for key in min p50 p90 p99 max; do
@@ -62,7 +62,7 @@ same_buckets()
 	gate_say "$1: min p50 p90 p99 max of $2 as the program has noted them" $? "$(cat "$tmp/figures")"
 }
 
-# text NAME PATTERN COMMAND...: the output has such a line
+# text NAME PATTERN COMMAND...: check that a line of the output matches PATTERN
 text()
 {
 	local name=$1 pattern=$2
@@ -92,8 +92,8 @@ for line in open(sys.argv[1]): line.strip() and json.loads(line)' "$tmp/out" 2>"
 	gate_say "JSON is valid" $? "$(cat "$tmp/err" "$tmp/out")"
 fi
 
-# A window has a part of the probes as well, and a percentile is exact up to a quarter. Slow
-# calls take more than ten times as long as the others.
+# The wall time of a window includes a part of the probes, and a percentile is exact up to a
+# quarter. Slow calls take more than ten times as long as the others.
 awk -v low="$(value gate_wall window-p50)" -v high="$(value gate_wall window-p99)" '
 	$1 == "ns" { found = low >= $3 / 1.25 && low <= $3 * 3 && high >= $5 / 1.25 && high <= $5 * 3 }
 	END { exit !found }' "$tmp/notes"
@@ -142,7 +142,7 @@ is "a group" minor-faults:u window-max 200
 stat --per-window --inside gate_inside --inside gate_outside -e page-faults:u -- $work 100 16
 gate_is "two functions" "$(grep -c '"event" : "page-faults:u".*"inside" : "gate_\(in\|out\)side".*"windows" : 100, .*"window-p50" : 16, ' "$tmp/out")" 2
 
-# A window that begins with the end of the program
+# A window that begins when the program ends
 stat --per-window --gate-on syscalls:sys_enter_exit_group -e page-faults:u -- true
 is "a window that does not end" page-faults:u windows 0
 is "a window that does not end" page-faults:u windows-missed 1
@@ -169,7 +169,7 @@ stat --per-window --per-thread -p $pid --inside windows_parse -e page-faults:u s
 gate_say "a running thread" $? "$(cat "$tmp/out")"
 kill $pid
 
-# Columns: value, unit, event, five figures, missed, time, share of time, metric, its unit
+# Columns: value, unit, event, five figures, missed, time, share of time, metric and its unit
 perf stat -x, -o "$tmp/out" --per-window --inside windows_parse -e page-faults:u -- $slow $calls $every \
 	>/dev/null 2>&1
 grep -q ",,page-faults:u,4,4,4,200,200,0,[0-9]*,100.00,[0-9.]*,per window\$" "$tmp/out"
@@ -181,7 +181,7 @@ text "text" '# *4 min  4 p50  4 p90  200 p99  200 max' \
 text "bars" '^  *4  *950 |##*|$' \
 	perf stat -v --per-window --inside windows_parse -e page-faults:u -- $slow $calls $every
 
-# The same page faults, inside and in all
+# Count the same page faults inside of the function and everywhere.
 stat --inside gate_inside -e page-faults:u,page-faults/no-gate,name=all/u -- $work 100 16
 grep '"event" : "page-faults:u"' "$tmp/out" | sed -n 's/.*"percent-of-all" : \([0-9.]*\), .*/\1/p' |
 	awk -v inside="$(value page-faults:u counter-value)" -v all="$(value all counter-value)" '
@@ -204,10 +204,10 @@ text "gate_time is time on a CPU" 'gate_time .* ns per window on a CPU' \
 never="touch $tmp/started"
 refuses "no gate" '--per-window: no event has a gate, see --inside' \
 	perf stat --per-window -e page-faults -- $never
-refuses "a file" '--per-window: perf stat record does not store distributions' \
+refuses "a file" 'does not store distributions. Let perf stat print them, to a$' \
 	perf stat record -o "$tmp/data" --per-window --gate-on page-faults -e context-switches -- $never
 
-# as_user COMMAND...: without privileges and without memory that may be locked
+# as_user COMMAND...: run COMMAND without privileges, and with no memory that it may lock
 as_user()
 {
 	ulimit -l 0

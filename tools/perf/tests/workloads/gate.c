@@ -93,7 +93,7 @@ static int gate(int argc, const char **argv)
 		return 1;
 
 	nr_cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	/* Call it once now: the fault of its code page belongs to no window. */
+	/* Touch the code page of touch() now: its fault belongs to no window. */
 	(void)*(volatile const char *)touch;
 	if (!nr_threads)
 		run(NULL);

@@ -10,6 +10,7 @@
 
 #include "../kselftest_harness.h"
 #include "gate_family.h"
+#include "gate_windows.h"
 
 #define DEBUGFS		"/sys/kernel/debug/"
 #define KMEMLEAK	DEBUGFS "kmemleak"
@@ -351,6 +352,86 @@ TEST_F_TIMEOUT(gate_fault, fork_of_members_without_memory_leaves_nothing, 300)
 	for (i = 0; i < ARRAY_SIZE(members); i++)
 		close(members[i]);
 	triggers_close(&triggers);
+}
+
+/* Either all tasks begin a new histogram, or the former one goes on in all of them. */
+TEST_F_TIMEOUT(gate_fault, windows_without_memory_leave_the_former_ones, 300)
+{
+	struct gate_triggers triggers;
+	struct histogram histogram;
+	struct puppet children[2];
+	bool fired = true;
+	unsigned int nth;
+	int target, error, i;
+
+	target = open_family(_metadata, &self->attr, &triggers);
+	ASSERT_EQ(0, set_both(&triggers, target));
+	for (i = 0; i < ARRAY_SIZE(children); i++)
+		puppet_fork(_metadata, &children[i]);
+	for (nth = 1; fired && nth < MAX_NTH; nth++) {
+		ASSERT_EQ(0, set_histogram(target, PERF_WINDOWS_COUNT));
+		EXPECT_TRUE(tell(&children[0], "ogc"));
+		arm(self->fail_nth, nth);
+		error = set_histogram(target, PERF_WINDOWS_COUNT);
+		fired = disarm(self->fail_nth);
+		for (i = 0; i < ARRAY_SIZE(children); i++)
+			EXPECT_TRUE(tell(&children[i], "oggc"));
+		run_windows(1, 3, 1);
+		histogram = read_histogram(_metadata, target);
+		EXPECT_EQ(!!error, histogram.bucket[1]) {
+			TH_LOG("allocation %u", nth);
+		}
+		EXPECT_EQ(ARRAY_SIZE(children), histogram.bucket[2]);
+		EXPECT_EQ(1, histogram.bucket[3]);
+		EXPECT_EQ(0, histogram.missed);
+		expect_clean_error(_metadata, &self->failures, nth, error);
+	}
+	EXPECT_FALSE(fired);
+	/* At least the request, its charge, and a window for each task were allocated. */
+	EXPECT_LE(3 + ARRAY_SIZE(children), self->failures);
+	for (i = 0; i < ARRAY_SIZE(children); i++)
+		puppet_end(_metadata, &children[i]);
+	close(target);
+	triggers_close(&triggers);
+}
+
+/* Children that were made while the event had no gate need a window each when it gets one. */
+TEST_F_TIMEOUT(gate_fault, link_without_memory_gives_no_child_a_window, 300)
+{
+	struct gate_triggers triggers;
+	struct puppet children[2];
+	bool fired = true;
+	__u64 windows;
+	unsigned int nth;
+	int target, error, i;
+
+	for (nth = 1; fired && nth < MAX_NTH; nth++) {
+		target = open_family(_metadata, &self->attr, &triggers);
+		ASSERT_EQ(0, set_both(&triggers, target));
+		ASSERT_EQ(0, set_histogram(target, PERF_WINDOWS_COUNT));
+		ASSERT_EQ(0, clear_gate(target));
+		for (i = 0; i < ARRAY_SIZE(children); i++)
+			puppet_fork(_metadata, &children[i]);
+		arm(self->fail_nth, nth);
+		error = set_starter(triggers.starter, target);
+		fired = disarm(self->fail_nth);
+		if (!error)
+			ASSERT_EQ(0, set_stopper(triggers.stopper, target));
+		for (i = 0; i < ARRAY_SIZE(children); i++)
+			EXPECT_TRUE(tell(&children[i], "oggc"));
+		windows = read_histogram(_metadata, target).windows;
+		EXPECT_EQ(error ? 0 : ARRAY_SIZE(children), windows) {
+			TH_LOG("allocation %u", nth);
+		}
+		expect_clean_error(_metadata, &self->failures, nth, error);
+		for (i = 0; i < ARRAY_SIZE(children); i++)
+			puppet_end(_metadata, &children[i]);
+		close(target);
+		triggers_close(&triggers);
+	}
+	EXPECT_FALSE(fired);
+	/* At least an account and a window for each child were allocated. */
+	EXPECT_LE(2 * ARRAY_SIZE(children), self->failures);
 }
 
 /* Fail allocations that may not sleep, of any task. */

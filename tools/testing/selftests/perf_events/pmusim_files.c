@@ -98,18 +98,18 @@ FIXTURE_VARIANT(files)
 FIXTURE_VARIANT_ADD(files, pmusim) {
 	.pmu = "pmusim", .format = counter_format, .events = counter_events,
 	.caps = counter_caps, .control = counter_control,
-	.settable = "no_interrupt no_exclude gate_nmi gate_stop ",
+	.settable = "no_interrupt no_exclude gate_nmi gate_stop gate_overflow ",
 };
 
 FIXTURE_VARIANT_ADD(files, uncore) {
 	.pmu = "pmusim_unc", .format = counter_format, .events = counter_events + 1,
 	.caps = counter_caps, .control = counter_control,
-	.settable = "gate_nmi gate_stop ",
+	.settable = "gate_nmi gate_stop gate_overflow ",
 };
 
 #define FILES_AUX(name)							\
 	.pmu = name, .format = aux_format, .events = aux_events,	\
-	.control = aux_control, .settable = "gate_nmi gate_stop "
+	.control = aux_control, .settable = "gate_nmi gate_stop gate_overflow "
 
 FIXTURE_VARIANT_ADD(files, aux) { FILES_AUX("pmusim_aux") };
 
@@ -354,7 +354,7 @@ static bool is_settable(const char *settable, const char *name, bool gates)
 TEST_F(files, capabilities_are_set_where_there_is_something_to_set)
 {
 	static const char * const names[] = {
-		"no_interrupt", "no_exclude", "gate_nmi", "gate_stop",
+		"no_interrupt", "no_exclude", "gate_nmi", "gate_stop", "gate_overflow",
 	};
 	struct perf_event_attr attr = sim_attr(variant->pmu, 0);
 	char sign, other;

@@ -118,21 +118,40 @@ static bool have_fixed(void)
 	return !access(OLD_DIR "/pmu_desc/pmc16", F_OK);
 }
 #else
+#ifdef __aarch64__
+#define FIRST	0
+
+static void choose_event(struct pfarg_pmc *pmc, enum what what, unsigned int levels)
+{
+	static const __u64 code[] = { 0x8, 0x11 };
+
+	pmc->reg_value = code[what] | (levels & USER ? 0 : 1 << 30) |
+			 (levels & KERNEL ? 0 : 1ULL << 31);
+}
+#else
+#define FIRST	1
+
+static void choose_event(struct pfarg_pmc *pmc, enum what what, unsigned int levels)
+{
+	static const __u64 code[] = { 0x2, 0x1e };
+
+	pmc->reg_value = code[what];
+	pmc->reg_flags = PFM_REGFL_EXCL_HV | (levels & USER ? 0 : PFM_REGFL_EXCL_USER) |
+			 (levels & KERNEL ? 0 : PFM_REGFL_EXCL_KERNEL);
+}
+#endif
+
 static void events_general(struct events *events, const enum what *what, unsigned int n,
 			   unsigned int levels)
 {
-	static const __u64 code[] = { 0x2, 0x1e };
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
 		noise_pmc(&events->pmc[i]);
-		events->pmc[i].reg_num = i + 1;
-		events->pmc[i].reg_value = code[what[i]];
-		events->pmc[i].reg_flags = PFM_REGFL_EXCL_HV |
-					   (levels & USER ? 0 : PFM_REGFL_EXCL_USER) |
-					   (levels & KERNEL ? 0 : PFM_REGFL_EXCL_KERNEL);
+		events->pmc[i].reg_num = FIRST + i;
+		choose_event(&events->pmc[i], what[i], levels);
 		noise_pmd(&events->pmd[i]);
-		events->pmd[i].reg_num = i + 1;
+		events->pmd[i].reg_num = FIRST + i;
 	}
 	events->n_pmcs = n;
 	events->n_pmds = n;
@@ -793,6 +812,56 @@ TEST_F(hw, multiplex2)
 		EXPECT_LT(10000, events->pmd[1].reg_value);
 	}
 }
+
+#if defined(__x86_64__) || defined(__i386__)
+#define RDPMC		"/sys/bus/event_source/devices/cpu/rdpmc"
+#define FL_INSECURE	0x10000
+
+static void on_fault(int sig)
+{
+	_exit(0);
+}
+
+/* 1 if a program that monitors itself can use RDPMC, 0 if that faults */
+static int reads_counter(int fd)
+{
+	unsigned int low, high;
+	int status = -1;
+	pid_t pid;
+
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (lib_load(fd, getpid()) || LIB_CALL(5, fd, NULL))
+			_exit(2);
+		/* The kernel logs a fault that is not handled. */
+		signal(SIGSEGV, on_fault);
+		asm volatile("rdpmc" : "=a" (low), "=d" (high) : "c" (0));
+		_exit(1);
+	}
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* RDPMC of any counter reads what other users count, so a context must not enable it. */
+TEST_F(hw, counters_cannot_be_read_in_user_mode)
+{
+	char old[16];
+	int open;
+
+	EXPECT_EQ(-EINVAL, lib_create(FL_INSECURE, NULL, NULL, 0));
+	ASSERT_EQ(0, read_file(RDPMC, old, sizeof(old)));
+	events_general(&self->events, both, 2, USER);
+	ASSERT_EQ(0, lib_write(self->fd, &self->events));
+	/* The administrator may enable it for all, which shows that the attack works. */
+	ASSERT_EQ(0, write_file(RDPMC, "2"));
+	open = reads_counter(self->fd);
+	ASSERT_EQ(0, write_file(RDPMC, "1"));
+	EXPECT_EQ(1, open);
+	EXPECT_EQ(0, reads_counter(self->fd));
+	EXPECT_EQ(0, write_file(RDPMC, old));
+}
+#endif
 
 TEST_F(hw, syst)
 {

@@ -17,13 +17,6 @@ static unsigned long allowance(void)
 	return strtoul(text, NULL, 0) * 1024 * sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-static int limit_memlock(unsigned long bytes)
-{
-	struct rlimit limit = { bytes, bytes };
-
-	return setrlimit(RLIMIT_MEMLOCK, &limit);
-}
-
 /* Create all sets and all software registers that a context may have. */
 static long fill_context(int fd)
 {
@@ -130,22 +123,6 @@ TEST_F(many, set_takes_two_kilobytes)
 	EXPECT_EQ(0, AS_NOBODY(limit_memlock(0) ? 99 : sets_fit(bytes)));
 }
 
-/* Sets of other contexts until the user may have no more; receives the descriptors */
-static int hog_make(int fds[MAX_CONTEXTS])
-{
-	long ret = 0;
-	int n, set;
-
-	for (n = 0; n < MAX_CONTEXTS && !ret; n++) {
-		fds[n] = pfm_open(0);
-		if (fds[n] < 0)
-			break;
-		for (set = 0; set < 65 && !ret; set++)
-			ret = pfm_make_set(fds[n], set, 0, 0, 0);
-	}
-	return n;
-}
-
 /* A software event of user mode, which every user may count */
 static long count_user(int fd, int set, int sw)
 {
@@ -165,7 +142,8 @@ static long count_user(int fd, int set, int sw)
  */
 static int events_are_charged(void)
 {
-	int fds[MAX_CONTEXTS], fd, n, i, set, sw;
+	struct hog hog;
+	int fd, i, set, sw;
 	long ret = 0;
 
 	fd = pfm_open(0);
@@ -180,18 +158,89 @@ static int events_are_charged(void)
 		ret = pfm_load_self(fd) ?: pfm_unload(fd);
 	if (ret)
 		return 2;
-	n = hog_make(fds);
-	if (pfm_load_self(fd) != -ENOMEM)
+	if (hog_take(&hog) || pfm_load_self(fd) != -ENOMEM)
 		return 3;
 	/* A load that has failed has left nothing behind. */
-	for (i = 0; i < n; i++)
-		close(fds[i]);
+	hog_free(&hog);
 	return pfm_load_self(fd) ? 4 : 0;
 }
 
 TEST(events_of_a_loaded_context_are_charged)
 {
 	EXPECT_EQ(0, AS_NOBODY(limit_memlock(0) ? 99 : events_are_charged()));
+}
+
+/*
+ * 0 if a context without registers cannot be loaded when its user has no memory for its
+ * clock. A register takes less memory than a clock, so that registers cannot use up the
+ * memory of the context's last page before its clock finds none there.
+ */
+static int clock_is_charged(void)
+{
+	int fd = pfm_open(0), set, sw;
+	struct hog hog;
+	long ret = 0;
+
+	if (fd < 0 || make_idle_sets(fd) || hog_take(&hog))
+		return 1;
+	for (set = 1; set <= IDLE_SETS; set++) {
+		for (sw = 0; sw < PERF_COUNT_SW_BPF_OUTPUT; sw++) {
+			ret = pfm_load_self(fd);
+			if (ret)
+				goto full;
+			ret = pfm_unload(fd) ?: pfm_set_pmd(fd, set, PFM_SW_BASE + sw, 0);
+			if (ret)
+				return 2;
+		}
+	}
+	return 3;
+full:
+	if (ret != -ENOMEM)
+		return 4;
+	hog_free(&hog);
+	return pfm_load_self(fd) ? 5 : 0;
+}
+
+TEST(clock_of_a_loaded_context_is_charged)
+{
+	EXPECT_EQ(0, AS_NOBODY(limit_memlock(0) ? 99 : clock_is_charged()));
+}
+
+/*
+ * A register gets no event because its user may not count the kernel. When the user asks
+ * for user mode alone, there is no memory for the event. Returns 0 if the write fails and
+ * the register counts as soon as another write finds memory.
+ */
+static int event_without_memory(void)
+{
+	struct pfarg_pmc pmc = { .reg_num = SW(PAGE_FAULTS), .reg_flags = PFM_REGFL_EXCL_KERNEL };
+	int fd = pfm_open(0);
+	struct pages pages;
+	struct hog hog;
+
+	if (fd < 0 || make_idle_sets(fd) || pages_map(&pages, 64) ||
+	    count_user(fd, 0, PERF_COUNT_SW_PAGE_FAULTS_MIN) || pfm_load_self(fd) ||
+	    pfm_start(fd, NULL))
+		return 1;
+	if (pfm_set_pmd(fd, 0, SW(PAGE_FAULTS), 0) != -EACCES || pfm_write_pmcs(fd, &pmc, 1))
+		return 2;
+	if (hog_take_all(&hog, fd))
+		return 3;
+	if (pfm_set_pmd(fd, 0, SW(PAGE_FAULTS), 0) != -ENOMEM)
+		return 4;
+	pages_touch(&pages, 5);
+	if (pfm_value(fd, 0, SW(PAGE_FAULTS)))
+		return 5;
+	hog_free(&hog);
+	if (pfm_set_pmd(fd, 0, SW(PAGE_FAULTS_MIN), 0))
+		return 6;
+	pages_touch(&pages, 10);
+	return pfm_value(fd, 0, SW(PAGE_FAULTS)) == 10 ? 0 : 7;
+}
+
+TEST(register_without_memory_for_its_event_counts_later)
+{
+	EXPECT_EQ(0, AS_NOBODY(limit_memlock(0) ? 99 : event_without_memory()));
 }
 
 TEST(privileged_user_is_not_limited)

@@ -485,6 +485,88 @@ static inline void __attribute__((destructor)) former_sample_rate(void)
 		sample_rate_restore(&rate_of_others);
 }
 
+/* The memory that a user may have without privileges */
+static inline int limit_memlock(unsigned long bytes)
+{
+	struct rlimit limit = { bytes, bytes };
+
+	return setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
+#define HOG_CONTEXTS	200
+
+/* Contexts that take memory from their user */
+struct hog {
+	int fds[HOG_CONTEXTS];
+	int n;
+};
+
+/* Write registers of sets @first to @last of a context, which take 192 bytes each. */
+static inline long write_many(int fd, int first, int last)
+{
+	long ret = 0;
+	int set, sw;
+
+	for (set = first; set <= last && !ret; set++) {
+		for (sw = 0; sw < PERF_COUNT_SW_BPF_OUTPUT && !ret; sw++)
+			ret = pfm_set_pmd(fd, set, PFM_SW_BASE + sw, 0);
+	}
+	return ret;
+}
+
+/* Take all memory that the user may have, to the last page. */
+static inline int hog_take(struct hog *hog)
+{
+	long ret = 0;
+	int i, set;
+
+	for (hog->n = 0; hog->n < HOG_CONTEXTS && !ret; hog->n++) {
+		hog->fds[hog->n] = pfm_open(0);
+		if (hog->fds[hog->n] < 0)
+			break;
+		for (set = 1; set < 65 && !ret; set++)
+			ret = pfm_make_set(hog->fds[hog->n], set, 0, 0, 0);
+	}
+	/* A context that could not be created has left pages. */
+	for (i = 0; i < hog->n; i++)
+		ret = write_many(hog->fds[i], 0, 64);
+	return hog->n && ret == -ENOMEM ? 0 : -1;
+}
+
+static inline void hog_free(struct hog *hog)
+{
+	while (hog->n)
+		close(hog->fds[--hog->n]);
+}
+
+/* Sets whose registers take more than a page, of 64 KiB as well, and count nothing */
+#define IDLE_SETS	40
+
+static inline long make_idle_sets(int fd)
+{
+	struct pfarg_pmc pmc = {
+		.reg_flags = PFM_REGFL_EXCL_USER | PFM_REGFL_EXCL_KERNEL | PFM_REGFL_EXCL_HV,
+	};
+	long ret = 0;
+	int set, sw;
+
+	for (set = 1; set <= IDLE_SETS && !ret; set++) {
+		ret = pfm_make_set(fd, set, 0, 0, 0);
+		for (sw = 0; sw < PERF_COUNT_SW_BPF_OUTPUT && !ret; sw++) {
+			pmc.reg_num = PFM_SW_BASE + sw;
+			pmc.reg_set = set;
+			ret = pfm_write_pmcs(fd, &pmc, 1);
+		}
+	}
+	return ret;
+}
+
+/* Take all memory of the user, and what is left of the last page of a context. */
+static inline int hog_take_all(struct hog *hog, int fd)
+{
+	return hog_take(hog) || write_many(fd, 1, IDLE_SETS) != -ENOMEM ? -1 : 0;
+}
+
 /* Run @code as another user; the value is its exit status. */
 #define AS_NOBODY(code) ({						\
 	int __status = -1;						\

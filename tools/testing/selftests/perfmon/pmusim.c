@@ -13,6 +13,7 @@
 #include "../kselftest_harness.h"
 #include "perfmon_helpers.h"
 
+#define COMPAT		"/proc/sys/kernel/perfmon_compat"
 #define DEBUGFS		"/sys/kernel/debug"
 
 /* Parts of config, see Documentation/admin-guide/perf/pmusim.rst */
@@ -1015,6 +1016,191 @@ TEST_F(caps, pmu_that_knows_no_levels_counts)
 }
 
 /* An uncore PMU chooses the CPU of its events, and moves them when the CPU goes offline. */
+/* A context that is used again by a program for perfmon 2.8 */
+FIXTURE(again)
+{
+	bool set;
+	int fd;
+};
+
+FIXTURE_SETUP(again)
+{
+	if (sim_type("pmusim") < 0)
+		SKIP(return, "no simulated PMU: needs PERF_PMUSIM");
+	ASSERT_EQ(0, sim_begin());
+	ASSERT_EQ(0, write_file(COMPAT, "1"));
+	self->set = true;
+	self->fd = sim_open("pmusim", 0);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(again)
+{
+	if (!self->set)
+		return;
+	close(self->fd);
+	EXPECT_EQ(0, write_file(COMPAT, "0"));
+}
+
+/* Register @num counts counter @counter in user mode, as an unprivileged user may. */
+static long again_pmc(int fd, int num, int counter)
+{
+	struct pfarg_pmc pmc = {
+		.reg_num = num, .reg_value = COUNTER(counter),
+		.reg_flags = PFM_REGFL_EXCL_KERNEL | PFM_REGFL_EXCL_HV,
+	};
+
+	return pfm_write_pmcs(fd, &pmc, 1);
+}
+
+/* Use registers 0 and 1 in a first load. */
+static long again_first_load(int fd, int tid)
+{
+	return again_pmc(fd, 0, 0) ?: again_pmc(fd, 1, 1) ?: pfm_set_pmd(fd, 0, 0, 0) ?:
+	       pfm_set_pmd(fd, 0, 1, 0) ?: pfm_load_tid(fd, tid, 0) ?: pfm_unload(fd);
+}
+
+static int take_counter(int num)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr), .type = sim_type("pmusim"),
+		.config = COUNTER(num), .pinned = 1,
+	};
+
+	return syscall(__NR_perf_event_open, &attr, -1, 0, -1, 0);
+}
+
+TEST_F(again, counters_of_old_registers_may_be_taken_by_others)
+{
+	int perf, fd = self->fd;
+
+	ASSERT_EQ(0, again_first_load(fd, getpid()));
+	perf = take_counter(0);
+	ASSERT_LE(0, perf);
+	ASSERT_EQ(0, pfm_set_pmd(fd, 0, 1, 0));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	ASSERT_EQ(0, sim_tick(fd, 1, 10));
+	EXPECT_EQ(10, pfm_value(fd, 0, 1));
+	EXPECT_EQ(0, pfm_info(fd, 0).set_flags & PFM_SETFL_OUT_NOPMU);
+	ASSERT_EQ(0, pfm_unload(fd));
+	/* The old register counts again once it is written. */
+	close(perf);
+	ASSERT_EQ(0, pfm_set_pmd(fd, 0, 0, 0));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	ASSERT_EQ(0, sim_tick(fd, 0, 10));
+	EXPECT_EQ(10, pfm_value(fd, 0, 0));
+}
+
+TEST_F(again, counters_of_registers_in_use_are_busy)
+{
+	int perf, fd = self->fd;
+
+	ASSERT_EQ(0, again_first_load(fd, getpid()));
+	perf = take_counter(0);
+	ASSERT_LE(0, perf);
+	/* Both registers are written for this load. */
+	ASSERT_EQ(0, pfm_set_pmd(fd, 0, 0, 0));
+	ASSERT_EQ(0, pfm_set_pmd(fd, 0, 1, 0));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	EXPECT_EQ(-EBUSY, pfm_start(fd, NULL));
+	ASSERT_EQ(0, pfm_unload(fd));
+	/* None is. */
+	ASSERT_EQ(0, pfm_load_self(fd));
+	EXPECT_EQ(-EBUSY, pfm_start(fd, NULL));
+	close(perf);
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	ASSERT_EQ(0, sim_tick(fd, 0, 10));
+	EXPECT_EQ(10, pfm_value(fd, 0, 0));
+}
+
+TEST_F(again, registers_are_kept_without_compat)
+{
+	int perf, fd;
+
+	ASSERT_EQ(0, write_file(COMPAT, "0"));
+	fd = sim_open("pmusim", 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, again_first_load(fd, getpid()));
+	perf = take_counter(0);
+	ASSERT_LE(0, perf);
+	ASSERT_EQ(0, pfm_set_pmd(fd, 0, 1, 0));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	EXPECT_EQ(-EBUSY, pfm_start(fd, NULL));
+	close(perf);
+	EXPECT_EQ(0, pfm_start(fd, NULL));
+	close(fd);
+}
+
+/* 0 if a start that finds neither a counter nor memory fails, and can be tried again. */
+static int start_without_memory(int type)
+{
+	struct pfarg_ctx ctx = { .ctx_pmu_type = type };
+	struct hog hog;
+	int fd;
+
+	fd = pfm_create(&ctx, NULL, NULL, 0);
+	if (fd < 0 || make_idle_sets(fd) || again_first_load(fd, getpid()) ||
+	    pfm_set_pmd(fd, 0, 1, 0) || pfm_load_self(fd))
+		return 1;
+	if (hog_take_all(&hog, fd))
+		return 2;
+	if (pfm_start(fd, NULL) != -ENOMEM)
+		return 3;
+	hog_free(&hog);
+	return pfm_start(fd, NULL) ? 4 : 0;
+}
+
+TEST_F(again, start_without_memory_is_told_and_can_be_repeated)
+{
+	int perf, type = sim_type("pmusim");
+
+	perf = take_counter(0);
+	ASSERT_LE(0, perf);
+	EXPECT_EQ(0, AS_NOBODY(limit_memlock(0) ? 99 : start_without_memory(type)));
+	close(perf);
+}
+
+TEST_F(again, load_never_leaves_all_registers)
+{
+	int fd = self->fd;
+
+	ASSERT_EQ(0, again_first_load(fd, getpid()));
+	/* Registers 0 and 1 cannot share a counter, and neither is written. */
+	ASSERT_EQ(0, again_pmc(fd, 1, 0));
+	EXPECT_EQ(-EINVAL, pfm_load_self(fd));
+	ASSERT_EQ(0, again_pmc(fd, 1, 1));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	ASSERT_EQ(0, sim_tick(fd, 0, 10));
+	ASSERT_EQ(0, sim_tick(fd, 1, 20));
+	EXPECT_EQ(10, pfm_value(fd, 0, 0));
+	EXPECT_EQ(20, pfm_value(fd, 0, 1));
+}
+
+#define CPU1_ONLINE	"/sys/devices/system/cpu/cpu1/online"
+
+TEST_F(again, load_on_an_offline_cpu_forgets_no_write)
+{
+	int fd;
+
+	if (access(CPU1_ONLINE, W_OK))
+		SKIP(return, "CPU 1 cannot go offline");
+	fd = sim_open("pmusim", PFM_FL_SYSTEM_WIDE);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, again_first_load(fd, 1));
+	/* Only register 1 is written for the next load, which register 0 would prevent. */
+	ASSERT_EQ(0, again_pmc(fd, 1, 0));
+	ASSERT_EQ(0, pfm_set_pmd(fd, 0, 1, 0));
+	ASSERT_EQ(0, write_file(CPU1_ONLINE, "0"));
+	EXPECT_EQ(-ENODEV, pfm_load_tid(fd, 1, 0));
+	ASSERT_EQ(0, write_file(CPU1_ONLINE, "1"));
+	EXPECT_EQ(0, pfm_load_tid(fd, 1, 0));
+	EXPECT_EQ(0, pfm_start(fd, NULL));
+	close(fd);
+}
+
 TEST(counters_of_the_machine_are_refused)
 {
 	int fd, cpu, last = sysconf(_SC_NPROCESSORS_ONLN) - 1;

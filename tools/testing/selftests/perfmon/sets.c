@@ -769,6 +769,49 @@ TEST_F_TIMEOUT(shortest, timeouts_of_sets_with_many_events_leave_the_cpu_to_the_
 	close(fd);
 }
 
+/*
+ * The rest of the timeout tells whether it was extended: a switch of many events takes
+ * more than a quarter of the shortest timeout.
+ */
+TEST_F_TIMEOUT(shortest, timeouts_of_sets_with_many_events_are_extended, 60)
+{
+	__u64 end = now_ns(CLOCK_MONOTONIC) + 20000 * NSEC_PER_MSEC, left, most = 0;
+	struct pfarg_pmd pmd;
+	int fd = pfm_open(0), set, sw;
+
+	ASSERT_LE(0, fd);
+	for (set = 0; set < 2; set++) {
+		ASSERT_EQ(0, timed_set(fd, set, 10000));
+		for (sw = 0; sw < PERF_COUNT_SW_BPF_OUTPUT; sw++) {
+			/* A clock with a period has a timer, which makes switches slower. */
+			pmd = (struct pfarg_pmd) {
+				.reg_num = PFM_SW_BASE + sw, .reg_set = set,
+				.reg_value = -1000 * NSEC_PER_MSEC,
+				.reg_short_reset = -1000 * NSEC_PER_MSEC,
+			};
+			ASSERT_EQ(0, pfm_write_pmds(fd, &pmd, 1));
+		}
+	}
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	/* The timeout of the first run is not extended, because no switch was measured. */
+	do {
+		for (set = 0; set < 2; set++) {
+			struct pfarg_setinfo info = pfm_info(fd, set);
+
+			left = info.set_timeout;
+			if (!(info.set_flags & PFM_SETFL_OUT_ACTIVE)) {
+				EXPECT_EQ(10000, left);
+			} else if (left > most) {
+				most = left;
+			}
+		}
+	} while (most <= 10000 && now_ns(CLOCK_MONOTONIC) < end);
+	TH_LOG("%llu ns left at most, %llu runs", most, pfm_info(fd, 0).set_runs);
+	EXPECT_LT(10000, most);
+	close(fd);
+}
+
 /* One sample for each tick of the timer */
 FIXTURE(slow)
 {

@@ -4,11 +4,11 @@
 # Helpers of the tests of gates, which count page faults of `perf test -w gate`, whose
 # gate_inside() and gate_outside() take a known number in each call. The page in which the
 # kernel executes probed instructions is first needed at a return, when the window has
-# ended. A test has the directory $tmp until its end, and exits with $err.
+# ended. The directory $tmp exists while a test runs. A test must exit with $err.
 
 err=0
 perf=$(readlink -f "$(command -v perf)")
-# shellcheck disable=SC2034 # not each test runs it
+# shellcheck disable=SC2034 # not each test uses it
 work="$perf test -w gate"
 tmp=$(mktemp -d /tmp/perf_test.gate.XXXXXX) || exit 1
 trap 'rm -rf "$tmp"' EXIT
@@ -38,8 +38,8 @@ gate_is()
 	gate_say "$1" $? "it is '$2' and not '$3'"
 }
 
-# refuses NAME TEXT COMMAND...: it fails without a crash, says so, and does not create
-# $tmp/started
+# refuses NAME TEXT COMMAND...: check that COMMAND fails without a crash, says TEXT, and
+# does not create $tmp/started
 refuses()
 {
 	local name=$1 text=$2 status=0
@@ -54,7 +54,7 @@ refuses()
 	gate_say "$name" $? "$(cat "$tmp/err")"
 }
 
-# ordinary COMMAND...: as a user without privileges
+# ordinary COMMAND...: run COMMAND as a user without privileges
 ordinary()
 {
 	local program
@@ -64,7 +64,7 @@ ordinary()
 	else
 		program=$(command -v "$1")
 		shift
-		# The start-stop-daemon of busybox replaces itself by the program.
+		# start-stop-daemon of busybox executes the program in its own process.
 		start-stop-daemon -S -c 65534:65534 -x "$program" -- "$@"
 	fi
 }

@@ -211,7 +211,7 @@ noinline void filler(int nr)
 	munmap((void *)mem, 20 * size);
 }
 
-/* Its switch() is a table of jumps, which perf does not follow. */
+/* The compiler turns switch() into a table of jumps, which perf does not follow. */
 static inline __attribute__((always_inline)) void hider(int which)
 {
 	switch (which) {
@@ -253,7 +253,7 @@ noinline void hidden(int which)
 	barrier();
 }
 
-/* Two regions of one name, of which one is left early */
+/* A region that has two ends, one of which is on an early way out */
 FUNCTION void marks(int early);
 noinline void marks(int early)
 {

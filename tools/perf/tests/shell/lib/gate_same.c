@@ -5,8 +5,8 @@
  * gate_same CASE
  *
  * The program consists of this file with PART 0, and of two copies of it, which have one
- * name in two directories, with PART 1 and 2. With CONTEXTS, part 0 is a program of its
- * own. Each window takes ten page faults, and a hundred follow it. The names of copies of a
+ * name in two directories, with PART 1 and 2. With CONTEXTS or STACKS, part 0 is a program of
+ * its own. Each window takes ten page faults, and a hundred follow it. The names of copies of a
  * function depend on the compiler, so they are given here.
  */
 #include <stdio.h>
@@ -39,7 +39,7 @@ noinline void touch(int pages)
 	munmap(mem, pages * size);
 }
 
-/* The last jump, by a table, calls another function. */
+/* dispatch() ends with a jump through a table, which calls another function. */
 static noinline void five(int pages)
 {
 	touch(pages);
@@ -64,7 +64,7 @@ noinline void dispatch(unsigned int which, int pages)
 	barrier();
 }
 
-/* Two functions with one code */
+/* Two functions with the same code */
 noinline void original(void);
 noinline void original(void)
 {
@@ -75,7 +75,7 @@ noinline void original(void)
 void folded(void) __attribute__((alias("original")));
 
 #ifdef __x86_64__
-/* The kernel cannot probe its first instruction. */
+/* The kernel cannot probe the first instruction of this function. */
 void locked(void);
 static int locks __attribute__((used));
 __asm__(".pushsection .text\n"
@@ -84,8 +84,34 @@ __asm__(".pushsection .text\n"
 	"ret\n"
 	".size locked, . - locked\n"
 	".popsection");
+/* A function that has another one within, which it calls */
+void around(void);
+void within(void);
+__asm__(".pushsection .text\n"
+	".globl around, within\n"
+	".type around, @function\n"
+	".type within, @function\n"
+	"around: sub $8, %rsp\n"
+	"mov $4, %edi\n"
+	"call touch\n"
+	"call within\n"
+	"mov $1, %edi\n"
+	"call touch\n"
+	"jmp 1f\n"
+	"within: sub $8, %rsp\n"
+	"mov $5, %edi\n"
+	"call touch\n"
+	"1: add $8, %rsp\n"
+	"ret\n"
+	".size within, . - within\n"
+	".size around, . - around\n"
+	".popsection");
 #else
 static void locked(void)
+{
+}
+
+static void around(void)
 {
 }
 #endif
@@ -96,7 +122,7 @@ static void locked(void)
 static ucontext_t to_main, to_side;
 static char stack[256 * 1024];
 
-/* Another context runs on the thread inside of it. */
+/* Another context runs on the thread before this function returns. */
 noinline void yielder(void);
 noinline void yielder(void)
 {
@@ -118,6 +144,86 @@ static void side(void)
 }
 #endif
 
+#ifdef STACKS
+/* The same, by instructions that no symbol tells. STACKS says from where they load the stack. */
+void switch_stacks(void **save, void **load) named("f");
+void first_of_side(void) named("g");
+void side_stacks(void) named("h");
+
+#ifdef __x86_64__
+__asm__(".pushsection .text\n"
+	".type f, @function\n"
+	"f: push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15\n"
+#if STACKS == 1
+	"mov (%rsi), %rax; mov %rsp, (%rdi); mov %rax, %rsp\n"
+#elif STACKS == 2
+	"mov %rsp, %rax; mov (%rsi), %rsp; mov %rax, (%rdi)\n"
+#else
+	"mov (%rsi), %rdx; mov %rsp, %rax; mov %rdx, %rsp; mov %rax, (%rdi)\n"
+#endif
+	"pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp; ret\n"
+	".size f, . - f\n"
+	".type g, @function\n"
+	"g: call h\n"
+	".size g, . - g\n"
+	".popsection");
+/* Where the address to return to is on a new stack, in words from the stack pointer */
+#define RETURN	6
+#else
+__asm__(".pushsection .text\n"
+	".type f, @function\n"
+	"f: mflr 0; std 0, 16(1); stdu 1, -192(1)\n"
+	".irp n, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31\n"
+	"std \\n, (\\n * 8 - 80)(1)\n"
+	".endr\n"
+#if STACKS == 2
+	"mr 5, 1; ld 1, 0(4); std 5, 0(3)\n"
+#else
+	"ld 5, 0(4); std 1, 0(3); mr 1, 5\n"
+#endif
+	".irp n, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31\n"
+	"ld \\n, (\\n * 8 - 80)(1)\n"
+	".endr\n"
+	"addi 1, 1, 192; ld 0, 16(1); mtlr 0; blr\n"
+	".size f, . - f\n"
+	".type g, @function\n"
+	"g: bl h; nop\n"
+	".size g, . - g\n"
+	".popsection");
+#define RETURN	26
+#endif
+
+static void *to_main, *to_side;
+static void *stack[32 * 1024] __attribute__((aligned(16)));
+
+noinline void yielder(void);
+noinline void yielder(void)
+{
+	touch(5);
+	switch_stacks(&to_side, &to_main);
+	touch(5);
+}
+
+__attribute__((used)) void side_stacks(void)
+{
+	for (;;) {
+		yielder();
+		switch_stacks(&to_side, &to_main);
+	}
+}
+
+static void side(void)
+{
+	if (!to_side) {
+		to_side = &stack[32 * 1024 - 64];
+		((void **)to_side)[RETURN] = (void *)first_of_side;
+	}
+	switch_stacks(&to_main, &to_side);
+	touch(100);
+	switch_stacks(&to_main, &to_side);
+}
+#endif
+
 static noinline void use_stack(void)
 {
 	volatile char stack[256 * 1024];
@@ -136,7 +242,7 @@ int main(int argc, char **argv)
 	if (mlockall(MCL_CURRENT))
 		return 1;
 	for (i = 0; i < 10; i++) {
-#ifdef CONTEXTS
+#if defined(CONTEXTS) || defined(STACKS)
 		side();
 #else
 		if (!strcmp(name, "dispatch")) {
@@ -147,6 +253,8 @@ int main(int argc, char **argv)
 			folded();
 		} else if (!strcmp(name, "locked")) {
 			locked();
+		} else if (!strcmp(name, "around")) {
+			around();
 		} else {
 			part1(name);
 			touch(100);
