@@ -211,9 +211,9 @@ static void expect_inside(struct __test_metadata *const _metadata, FIXTURE_DATA(
 }
 
 /*
- * Get how many instructions late the interrupt of an overflow may be. That of an emulated
- * PowerPC waits until its kernel has interrupts on, and the instructions of a kernel that
- * spins for a lock count, for as long as the host lets the holder's CPU wait.
+ * Get how many instructions late the interrupt of an overflow may be. An emulated PowerPC
+ * takes it when its kernel has interrupts on, and counts the instructions of a kernel that
+ * spins for a lock, for as long as the host lets the holder's CPU wait.
  */
 static __u64 overflows_late_by(void)
 {
@@ -338,7 +338,7 @@ TEST_F(hw_gate, overflow_closes_the_window)
 			begin_windows(self);
 		window_open();
 		ASSERT_EQ(0, gate_ioctl(stopper, PERF_EVENT_IOC_ENABLE, 0));
-		/* What runs until the interrupt, in the kernel or in a loop, is inside. */
+		/* All that runs until the interrupt, in the kernel or in a loop, is inside. */
 		run_inside(HW_REST + overflows_late_by());
 		run_outside(HW_PERIOD);
 		close(stopper);
