@@ -502,8 +502,8 @@ static int perf_read_group(struct perf_event *event,
 }
 
 /*
- * Copy the first @n values, which are in @head, and the fields after them to the user.
- * Those fields include inherited events.
+ * Copy the first @n values, which are in @head, and the fields after them, which include
+ * inherited events, to the user.
  */
 static noinline int perf_read_one_tail(struct perf_event *event, u64 read_format,
 				       u64 running, const u64 *head, int n,

@@ -2,7 +2,7 @@
 /*
  * Simulated PMUs: counters of the whole machine, which belong to one CPU.
  *
- * That CPU is the last one that is online, because the first one often cannot go
+ * It is the last CPU that is online, because the first one often cannot go
  * offline. If it goes offline, its events move to another CPU, and back when it returns.
  */
 

@@ -49,7 +49,7 @@ struct gate_elf {
 	int		fd;
 	Elf		*elf;
 	GElf_Ehdr	ehdr;
-	/* What lets contexts take turns, if that is no symbol */
+	/* Address of code by which contexts take turns, if it is no symbol */
 	char		switches[32];
 	Elf_Data	*syms;
 	size_t		nr_syms;
