@@ -118,8 +118,10 @@ static bool switches(struct sweep *sweep, enum stack_use use, enum gate_flow flo
 	sweep->since_saved++;
 	sweep->since_kept++;
 	/* Code behind a jump is other code. */
-	if (flow != GATE_FLOW_NEXT)
-		sweep->since_saved = sweep->since_kept = NEAR;
+	if (flow != GATE_FLOW_NEXT) {
+		sweep->since_saved = NEAR;
+		sweep->since_kept = NEAR;
+	}
 	switch (use) {
 	case STACK_SWAPPED:
 		return true;

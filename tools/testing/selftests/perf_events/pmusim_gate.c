@@ -141,7 +141,7 @@ static bool moves_later(int context, bool nmi)
 }
 
 /* Tell whether a sampling target that can be stopped is so behind the overflow. */
-static bool stops_later(const FIXTURE_VARIANT(gate) *variant)
+static bool stops_later(const FIXTURE_VARIANT(gate) * variant)
 {
 	return moves_later(variant->context, variant->nmi) ||
 	       (variant->stop && !variant->overflow);

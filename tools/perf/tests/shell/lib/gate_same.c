@@ -147,8 +147,8 @@ static void side(void)
 #ifdef STACKS
 /* The same, by instructions that no symbol tells. STACKS says from where they load the stack. */
 void switch_stacks(void **save, void **load) named("f");
-void first_of_side(void) named("g");
-void side_stacks(void) named("h");
+void first_of_side(int unused) named("g");
+void side_stacks(int unused) named("h");
 
 #ifdef __x86_64__
 __asm__(".pushsection .text\n"
@@ -204,7 +204,7 @@ noinline void yielder(void)
 	touch(5);
 }
 
-__attribute__((used)) void side_stacks(void)
+__attribute__((used)) void side_stacks(int unused)
 {
 	for (;;) {
 		yielder();
