@@ -212,8 +212,7 @@ static void expect_inside(struct __test_metadata *const _metadata, FIXTURE_DATA(
 
 /*
  * Get how many instructions late the interrupt of an overflow may be. An emulated PowerPC
- * takes it when its kernel has interrupts on, and counts the instructions of a kernel that
- * spins for a lock, for as long as the host lets the holder's CPU wait.
+ * takes it when its host lets it: 620 thousand instructions late were seen on a busy host.
  */
 static __u64 overflows_late_by(void)
 {
