@@ -8,8 +8,8 @@
 set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
-# KERNEL_PORT=7.3 is the series on another base. Patches and overlay stand in the
-# repository itself, those of a port where harness/port renders them.
+# KERNEL_PORT=7.3 selects the series on another base. Patches and overlay of the main base
+# are in the repository itself, those of a port where harness/port renders them.
 port=${KERNEL_PORT:+$top/ports/$KERNEL_PORT}
 origin=${port:+$top/build/port-${KERNEL_PORT:-}/origin}
 origin=${origin:-$top}

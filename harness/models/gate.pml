@@ -107,11 +107,11 @@ byte time_running;
 byte tstamp;
 byte clock;
 
-/* What has happened */
+/* History, for the checks */
 byte fired;
 byte inside;
 
-/* Of each process, for the functions of split.h */
+/* Variables of the functions of split.h, one for each process */
 byte total[3], total_time[3], new_count[3], new_time[3];
 bool new_open[3];
 byte old_depth[3], new_depth[3];
@@ -500,7 +500,7 @@ active proctype other()
 #ifdef BY_CORE
 		opens = false;
 #ifdef CATCH_UP
-		/* __perf_gate_catch_up(), in case that it counts here */
+		/* __perf_gate_catch_up(), in case the event counts here */
 		settle(false);
 #endif
 #endif

@@ -98,7 +98,7 @@ bool overflow;
 /* A call to where the target is */
 byte call;
 
-/* What has happened */
+/* History, for the checks */
 short moved;
 bool owed;
 byte frozen_at;
@@ -114,7 +114,7 @@ inline queue_work(where)
 	fi
 }
 
-/* pfm_run(): what was frozen runs again. */
+/* pfm_run(): the frozen counters run again. */
 inline run_set()
 {
 	atomic {
@@ -231,7 +231,7 @@ inline step(where)
 #endif
 			assert(started);
 			pause_set();
-			/* Not one event since the overflow was decided. */
+			/* No event was counted since the overflow was decided. */
 			assert(count == frozen_at);
 			atomic { state = MASKED; owed = false }
 		:: else

@@ -98,14 +98,14 @@
 #define SIGNED(diff)	((diff) < 128 -> (diff) : (diff) - 256)
 #define SPACE(head, tail) (((tail) - (head) - 1) & (SIZE - 1))
 
-/* What a unit holds: where it stands, and of a PERF_RECORD_LOST how many */
+/* Content of a unit: its position, and in a PERF_RECORD_LOST the number of losses */
 #define RECORD(at)	(at)
 #define LOST(at, n)	((at) + 256 * ((n) + 1))
 #define IS_LOST(unit)	((unit) >= 256)
 #define LOST_OF(unit)	(((unit) >> 8) - 1)
 #define NOTHING		255
 
-/* Of the writers' CPU */
+/* State of the writers' CPU */
 byte running;
 byte head;
 byte nest;
@@ -125,18 +125,18 @@ short data_store[SIZE];
 bool head_waits, poll_waits;
 byte head_store;
 
-/* Of the other CPU: it has sent its call */
+/* The other CPU has sent its call. */
 #ifdef FOREIGN
 bool called;
 #else
 #define called		true
 #endif
 
-/* The reader's */
+/* State of the reader */
 byte data_tail;
 bool woken;
 
-/* What has happened, for the checks */
+/* History, for the checks */
 byte units_written;
 byte units_read;
 byte told;
@@ -360,7 +360,7 @@ inline output()
 	:: else -> fill()
 	fi;
 	put_handle();
-	/* What is dead makes no states. */
+	/* Clear dead variables, so that they do not multiply the states. */
 	d_step {
 		last_lost = failed;
 		if
@@ -438,7 +438,7 @@ end:
 	od
 }
 
-/* The store buffer empties by and by. */
+/* Stores leave the buffer at any time and in any order. */
 active proctype memory()
 {
 	byte i;

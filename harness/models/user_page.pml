@@ -93,7 +93,7 @@ byte page_index = 1;
 byte page_offset;
 byte page_enabled, page_running;
 
-/* An interrupt that another CPU asked for, and what came of it */
+/* An interrupt that another CPU requested, and its result */
 bool ipi, ipi_done, ipi_failed;
 
 #ifdef REMOTE
@@ -121,7 +121,7 @@ chan stores = [SLOTS] of { byte, byte };
 inline drain()
 {
 #ifdef REMOTE
-	/* Full until memory has taken all. */
+	/* Wait until memory has taken all stores. */
 	empty(stores)
 #else
 	skip
@@ -278,7 +278,7 @@ end:
 #ifdef NMI_IN_READ
 			silent = true
 #else
-			/* What came in between and published was wrong. */
+			/* An update published in between was wrong. */
 			silent = (noted == updates)
 #endif
 		:: left < WORKS && on_pmu ->
@@ -322,8 +322,8 @@ end:
 }
 
 /*
- * Every process that could see a step of the NMI is on its CPU and waits, but for the
- * reader elsewhere. So the NMI is one step.
+ * Every process that could see a step of the NMI is on its CPU and waits, except for
+ * the reader elsewhere. So the NMI is one step.
  */
 #ifdef REMOTE
 #define ATOMIC

@@ -26,7 +26,7 @@
 #define ARCH_GATE_FURTHER_LIMIT	50
 #define ARCH_GATE_FURTHER_HARDWARE_LIMIT	150
 #define ARCH_BREAKPOINTS	1
-/* The emulator that has a PMU says so, see harness/boot. */
+/* harness/boot sets QEMU_PMU if the emulator has a PMU. */
 #define ARCH_HARDWARE		(getenv("QEMU_PMU") != NULL)
 
 static inline __u64 ticks(void)

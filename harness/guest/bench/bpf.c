@@ -2,7 +2,7 @@
 /*
  * The same job as a gate's, done by BPF programs: read a counter at a
  * tracepoint and keep the difference between two readings in a map. The
- * programs are assembled by hand, there is no compiler to depend on.
+ * programs are assembled by hand, so that no BPF compiler is needed.
  */
 #include "bench.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The other user of tracepoints: perf must not make it dearer. */
+/* ftrace is the other user of tracepoints: perf must not make it slower. */
 #include "bench.h"
 
 #include <errno.h>

@@ -58,7 +58,7 @@ static void open_output(void)
 	fd = open(path, O_RDWR | O_NOCTTY);
 	if (fd < 0)
 		return;
-	/* No carriage returns. */
+	/* Do not add carriage returns. */
 	if (!tcgetattr(fd, &mode)) {
 		cfmakeraw(&mode);
 		tcsetattr(fd, TCSANOW, &mode);

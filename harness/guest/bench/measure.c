@@ -39,7 +39,7 @@ double median(double *values, int nr)
 	return values[nr / 2];
 }
 
-/* Not to be specialised for one operation: the loop must cost the same for all. */
+/* This must not be specialised for one operation: the loop must cost the same for all. */
 __noipa
 static __u64 time_batch(const struct op *op, int batch)
 {

@@ -19,8 +19,8 @@ static void open_close_group_run(void *arg)
 }
 
 /*
- * A ring of its own for each measured mapping: mapping an event again waits
- * for RCU after its last unmapping, and a wait is no cost in instructions.
+ * Use a new ring for each measured mapping: mapping an event again waits for
+ * RCU after its last unmapping, and the wait would not show as instructions.
  */
 struct mapping {
 	struct perf_event_attr attr;

@@ -230,7 +230,10 @@ void bench_probes(void)
 	const struct cost counting = uprobes();
 
 	kprobes();
-	/* Last: the kernel keeps its code for gates switched on for a while after. */
+	/*
+	 * Measure this last, because afterwards the kernel keeps its code for gates on for
+	 * a while.
+	 */
 	gated_uprobe(counting);
 	functions();
 }

@@ -182,7 +182,7 @@ static void tracepoints(void)
 static char *faulting;
 static int next_fault;
 
-/* Remaps, since a small kernel may come without madvise(2). */
+/* Map the pages again instead of calling madvise(2), which a small kernel may lack. */
 static void fault_prepare(void *ring)
 {
 	if (ring)

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Whose events the switch has to take out and to put in. */
+/* The tasks that have events, which a switch takes off the PMU and puts on it */
 enum owner {
 	OWNER_NOBODY,
 	OWNER_BOTH,
@@ -54,7 +54,7 @@ static void measure_pair(struct pair *pair, int nr, bool hardware, enum owner ow
 	const struct op op = {
 		.run = round_trip_run,
 		.arg = pair,
-		/* One at a time, so that a timer tick is in one of them. */
+		/* Batches of one, so that a timer tick affects only one of them. */
 		.batch = 1,
 		.rounds = 400,
 		/*
@@ -132,8 +132,8 @@ static void owners(int nr, bool hardware)
 }
 
 /*
- * Whether a task that wakes another one goes on or is preempted depends for fair tasks
- * on how long both have run, which differs between kernels by what is measured.
+ * Among fair tasks, how long both have run decides whether a wakeup preempts the waker. That
+ * time depends on the measured kernel, so use SCHED_FIFO.
  */
 static void no_wakeup_preemption(void)
 {

@@ -96,7 +96,7 @@ static long unmap_any(struct walk *walk)
 	struct map *map = &walk->maps[below(walk, NR_MAPS)];
 	size_t part = page_size();
 
-	/* Or a part of it, which splits or shrinks it. */
+	/* Sometimes unmap only the last page, which splits the VMA. */
 	if (map->addr && map->len > part && once_in(walk, 3)) {
 		munmap(map->addr + map->len - part, part);
 		map->len -= part;
@@ -231,7 +231,7 @@ static long snapshot(struct walk *walk)
 	return ioctl(any_fd(walk), PERF_EVENT_IOC_AUX_SNAPSHOT, &snapshot);
 }
 
-/* Let the simulated PMU write so many bytes to its AUX area at once. */
+/* Let the simulated PMU write a random number of bytes to its AUX area at once. */
 static long tick_aux(struct walk *walk)
 {
 	char path[64], text[32];

@@ -87,7 +87,7 @@ static inline unsigned int below(struct walk *walk, unsigned int limit)
 	return (next_random(&walk->random) >> 33) % limit;
 }
 
-/* Return true once in so many times. */
+/* Return true once in @times calls on average. */
 static inline bool once_in(struct walk *walk, unsigned int times)
 {
 	return !below(walk, times);

@@ -6,9 +6,9 @@
  *
  * AREA is gate, ring, aux, page, perfmon or all of them. Four processes of two threads,
  * half of them without privileges, open events of themselves, of each other and of CPUs,
- * and do to them what there is to do, each thread with descriptors that the other one may
- * just close. They fork, execute themselves and inherit what is open, migrate, are killed
- * and begin again; in all areas at once a CPU goes and comes back as well.
+ * and use them in every way that there is, even if the other thread may be closing the
+ * descriptor. They fork, execute themselves and inherit what is open, migrate, are killed
+ * and begin again; with AREA all, a CPU goes offline and comes back as well.
  *
  * SEED decides what each thread does and in which order, not how they meet. The kernel
  * tells what is wrong: KASAN, lockdep and kmemleak are meant to be there. In the end the

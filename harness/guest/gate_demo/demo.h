@@ -45,7 +45,7 @@ struct timeline {
 	__u64 start;
 	__u64 end;
 	struct window *windows;
-	/* As many of them as exits, if the samples are as they should be. */
+	/* Number of entries, the same as that of exits if no sample is missing. */
 	size_t nr_enter;
 	size_t nr_exit;
 	__u64 lost;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Opening, linking and reading events. All of it must work. */
+/* Opening, linking and reading events. Errors end the program, except in event_try_open(). */
 #include "demo.h"
 
 #include <errno.h>

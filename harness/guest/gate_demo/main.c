@@ -111,8 +111,9 @@ static void open_quantity(struct quantity *quantity, pid_t pid)
 }
 
 /*
- * Whether all events of the first NR quantities have counters of their own. The
- * kernel accepts no group that does not fit, not counting members that are off.
+ * Tell whether all events of the first NR quantities have counters of their
+ * own. The kernel rejects a group that does not fit, but ignores members that
+ * are off when it checks.
  */
 static bool counters_suffice(size_t nr)
 {

@@ -13,7 +13,7 @@
 #define PATTERN		(0x5aa5ULL << 48)
 #define PROT_RW		(PROT_READ | PROT_WRITE)
 
-/* All but a page of the area, so that there is always room. */
+/* The area without one page, so that there is always room */
 #define CHUNK		((AUX_PAGES - 1) * 4096ULL / 2)
 #define NR_CHUNKS	600
 #define NR_GAPS		5

@@ -2,8 +2,8 @@
 /*
  * ring_demo - what comes out of ring buffers and AUX areas is what went in
  *
- * The simulated PMUs count and write exactly what a file is told, so each sample
- * and each byte has a value that is known beforehand.
+ * The demo writes to a file how much the simulated PMUs count and trace, so the
+ * value of each sample and of each byte is known beforehand.
  */
 #ifndef _RING_DEMO_H
 #define _RING_DEMO_H

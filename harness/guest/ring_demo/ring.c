@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Simulated PMUs, and buffers of their events. All of it must work. */
+/* Control of the simulated PMUs, and buffers of their events. Any error ends the program. */
 #include "demo.h"
 
 #include <errno.h>
