@@ -391,7 +391,10 @@ perf_gate_check_late(struct perf_gate_account *account, struct perf_event *event
 	    event->hw.state & PERF_HES_STOPPED)
 		return;
 
-	/* Unless stopped since the gate closed, the event reports the overflow itself. */
+	/*
+	 * An event that was not stopped meanwhile reports the overflow itself once its gate
+	 * is open.
+	 */
 	if (open)
 		account->late = false;
 	else
@@ -439,7 +442,7 @@ struct perf_gate_change {
 	struct perf_gate_account *account;
 	/** @left: state that the event has left, if that has to be freed */
 	struct perf_gate_state	*left;
-	/** @open: open the event, unless it is dead, if it enters no state */
+	/** @open: if the event enters no state, open its account, unless the event is dead */
 	bool			open;
 	/** @joins: the gate has other members, whose openings count for the event */
 	bool			joins;

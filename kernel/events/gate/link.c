@@ -90,8 +90,8 @@ static bool perf_gate_link_is_stale(struct perf_event *trigger, struct perf_even
 }
 
 /*
- * Check a trigger and its target, or a member of a gate and the event that joins it. They
- * must fit in what only the caller knows, too.
+ * Check a trigger and its target, or a member of a gate and the event that joins it. @fits
+ * is the result of checks that only the caller can make.
  */
 static int perf_gate_check_pair(struct perf_event *trigger, struct perf_event *target,
 				bool fits)

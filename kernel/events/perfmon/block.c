@@ -3,6 +3,10 @@
  * Blocking: a notification makes the target of a context with PFM_FL_NOTIFY_BLOCK wait
  * on its way to user mode.
  *
+ * Such a target also waits while perf has throttled its events, so that no sample is
+ * lost. It waits for the next tick, as the events would; perf unthrottles events of a
+ * thread when that thread comes back to a CPU.
+ *
  * A task work of the target does the waiting. As long as it is queued or runs, it holds
  * a reference to the context. pfm_context::block_queued says that it is queued, and
  * is cleared by the work itself or by the unload that has cancelled it.
@@ -54,6 +58,15 @@ static void pfm_block_wait(struct pfm_context *ctx)
 	}
 }
 
+/* Wait for the next tick. A signal does not end this, because the events are throttled. */
+static void pfm_block_until_tick(struct pfm_context *ctx)
+{
+	if (READ_ONCE(ctx->waits_for_tick)) {
+		WRITE_ONCE(ctx->waits_for_tick, false);
+		schedule_timeout_killable(1);
+	}
+}
+
 /*
  * Queue the work for the present target. Its overflow could not queue it, because the
  * work was still queued for the last target, which runs this.
@@ -69,10 +82,10 @@ static void pfm_block_target(struct pfm_context *ctx)
 }
 
 /**
- * pfm_block() - Make the target wait for a restart
+ * pfm_block() - Make the target wait for a restart or for the next tick
  * @head:	pfm_context::block_work
  *
- * Context: The target, on its way to user mode. A signal ends the wait: the
+ * Context: The target, on its way to user mode. A signal ends the wait for a restart: the
  *          thread handles it and goes on, still masked.
  */
 void pfm_block(struct callback_head *head)
@@ -82,12 +95,14 @@ void pfm_block(struct callback_head *head)
 	clear_bit(0, &ctx->block_queued);
 	/* Clear the bit before loading blocked: an overflow stores blocked, then tests it. */
 	smp_mb__after_atomic();
-	/* The context went to another thread before this one blocked. */
-	if (READ_ONCE(ctx->task) != current)
+	if (READ_ONCE(ctx->task) != current) {
+		/* The context went to another thread before this one blocked. */
 		pfm_block_target(ctx);
-	/* A thread that exits runs its task work, too, but no signal could end its wait. */
-	else if (!(current->flags & (PF_EXITING | PF_POSTCOREDUMP)))
+	} else if (!(current->flags & (PF_EXITING | PF_POSTCOREDUMP))) {
+		/* An exiting thread runs its task work, too, but no signal could end its wait. */
+		pfm_block_until_tick(ctx);
 		pfm_block_wait(ctx);
+	}
 	pfm_ctx_put(ctx);
 }
 
@@ -117,4 +132,5 @@ void pfm_block_cancel(struct pfm_context *ctx)
 		clear_bit(0, &ctx->block_queued);
 		refcount_dec(&ctx->ref);
 	}
+	WRITE_ONCE(ctx->waits_for_tick, false);
 }

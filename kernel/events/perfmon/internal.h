@@ -224,6 +224,7 @@ enum pfm_pend {
 	PFM_PEND_NOTIFY,
 	PFM_PEND_RESET,
 	PFM_PEND_LATE,
+	PFM_PEND_THROTTLED,
 };
 
 /* Bits of pfm_context::post: work that must wait until the locks are dropped */
@@ -366,6 +367,8 @@ struct pfm_context {
 	/* Written by the target and by functions that block or release it */
 	/** @blocked: the target has to wait */
 	bool			blocked;
+	/** @waits_for_tick: the target has to wait for the next tick */
+	bool			waits_for_tick;
 	/** @block_work: task work in which the target waits */
 	struct callback_head	block_work;
 	/** @block_queued: @block_work is queued */

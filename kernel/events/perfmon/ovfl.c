@@ -372,7 +372,9 @@ static bool pfm_decide_overflow(struct pfm_context *ctx, struct pfm_reg *reg,
 	bool next = false;
 
 	pfm_note_overflow(reg);
-	if (reg->event->hw.interrupts == PFM_THROTTLED)
+	/* A target that waits until the tick executes nothing in user mode meanwhile. */
+	if (reg->event->hw.interrupts == PFM_THROTTLED &&
+	    !(ctx->flags & PFM_FL_NOTIFY_BLOCK && reg->event->attr.exclude_kernel))
 		set->lost++;
 
 	if ((set->flags & PFM_SETFL_OVFL_SWITCH) && reg->left)
@@ -508,6 +510,8 @@ void pfm_overflow(struct perf_event *event, struct perf_sample_data *data,
 	unsigned long flags;
 
 	raw_local_irq_save(flags);
+	if (event->hw.interrupts == PFM_THROTTLED && ctx->flags & PFM_FL_NOTIFY_BLOCK)
+		pfm_queue_step(ctx, PFM_PEND_THROTTLED);
 	if (READ_ONCE(ctx->busy)) {
 		set_bit(reg->num, set->late);
 		pfm_queue_step(ctx, PFM_PEND_LATE);
@@ -560,7 +564,10 @@ static void pfm_reg_handle_late(struct pfm_context *ctx, struct pfm_reg *reg)
 	if (!reg->event)
 		return;
 	if (ctx->state == PFM_LOADED && pfm_wrapped_late(reg)) {
-		/* Monitoring has stopped, the set is another, or a mask or switch is pending. */
+		/*
+		 * Monitoring has stopped, another set is active, or a mask or switch is
+		 * pending.
+		 */
 		if (!ctx->started || reg->set != ctx->active ||
 		    ctx->pend & (BIT(PFM_PEND_MASK) | BIT(PFM_PEND_SWITCH)))
 			pfm_handle_further(ctx, reg);

@@ -167,6 +167,16 @@ static void pfm_step_masked(struct pfm_context *ctx, unsigned long pend)
 		pfm_notify(ctx);
 }
 
+/* Make a target that may be blocked wait for the tick that unthrottles the active set. */
+static void pfm_step_throttled(struct pfm_context *ctx)
+{
+	if (!(ctx->flags & PFM_FL_NOTIFY_BLOCK) || ctx->state != PFM_LOADED ||
+	    !pfm_set_throttled(ctx->active))
+		return;
+	WRITE_ONCE(ctx->waits_for_tick, true);
+	set_bit(PFM_POST_BLOCK, &ctx->post);
+}
+
 /**
  * pfm_step() - Do the work that overflow handlers have deferred
  * @ctx:	The context, loaded
@@ -200,6 +210,7 @@ void pfm_step(struct pfm_context *ctx)
 			pfm_switch(ctx, ctx->active->next, false);
 		else if (pend & BIT(PFM_PEND_RESET))
 			pfm_reset_pending(ctx->active, false);
+		pfm_step_throttled(ctx);
 	}
 	barrier();
 	ctx->busy--;

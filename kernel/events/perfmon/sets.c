@@ -34,7 +34,10 @@ struct pfm_set *pfm_set_find(struct pfm_context *ctx, u16 id)
 	return NULL;
 }
 
-/* Check a description. Unused fields must be zero, but perfmon 2.8 ignores them. */
+/*
+ * Check a description. Unused fields must be zero, except for a program for perfmon 2.8,
+ * which ignored them.
+ */
 static int pfm_setdesc_check(const struct pfm_context *ctx, const struct pfarg_setdesc *desc)
 {
 	const u32 switches = PFM_SETFL_OVFL_SWITCH | PFM_SETFL_TIME_SWITCH;

@@ -10,6 +10,9 @@
  *  - The timer of a set is never throttled: a timeout that is too short for the
  *    switches that it causes is extended: pfm_limit_switches().
  *
+ * A target that may be blocked waits until it is no longer throttled, so it loses nothing:
+ * pfm_step_throttled().
+ *
  * A step that masks the context is not charged. Nothing is sampled until the tool
  * restarts, so the tool sets the pace, and a target that is blocked for the tool must
  * not lose later overflows.

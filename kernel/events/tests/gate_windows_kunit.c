@@ -342,7 +342,7 @@ static void window_begins_and_ends_on_the_pmu(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_windows(test), 1);
 }
 
-/* The gate has closed, and the setting changes before irq_work comes by. */
+/* The gate has closed, and the setting changes before irq_work runs. */
 static void window_that_has_closed_is_of_the_former_setting(struct kunit *test)
 {
 	struct watched *watched = test->priv;

@@ -585,7 +585,7 @@ static void end_is_when_nobody_can_write(struct kunit *test)
 	expect_poll(test, rb, EPOLLHUP);
 }
 
-/* A writer that is in the middle of a record is a reader of RCU. */
+/* A writer in the middle of a record is in an RCU read-side critical section. */
 static void end_waits_for_the_last_writer(struct kunit *test)
 {
 	struct splice_test *splice = test->priv;

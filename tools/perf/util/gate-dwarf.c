@@ -48,7 +48,7 @@ void gate_places__free(struct gate_place *list, int nr)
 
 /* A search and its results */
 struct search {
-	/* either a function, perhaps only that of this source file */
+	/* either a function, limited to this source file unless that is NULL */
 	const char		*function;
 	const char		*function_file;
 	/* or lines of a file */

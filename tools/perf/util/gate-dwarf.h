@@ -18,7 +18,7 @@ struct gate_place {
 	/* source line of the inlined call, or of the function itself; NULL and 0 if unknown */
 	char			*file;
 	int			line;
-	/* Places of one declaration are copies of one function. */
+	/* Key of the declaration. Places that share it are copies of one function. */
 	char			*declared;
 	/* The function's own code, which is called */
 	bool			is_own;

@@ -49,7 +49,7 @@ struct gate_elf {
 	int		fd;
 	Elf		*elf;
 	GElf_Ehdr	ehdr;
-	/* Address of code by which contexts take turns, if it is no symbol */
+	/* Address of code by which contexts take turns, if it has no symbol */
 	char		switches[32];
 	Elf_Data	*syms;
 	size_t		nr_syms;
@@ -72,7 +72,7 @@ static Elf_Scn *section_of_type(Elf *elf, Elf64_Word type, GElf_Shdr *shdr)
  * gate_elf__new - Open a program or library
  * @path:	Its path
  *
- * Return: a handle for the other functions, or NULL if it is no ELF file.
+ * Return: a handle for the other functions, or NULL if the file is not ELF.
  */
 struct gate_elf *gate_elf__new(const char *path)
 {
@@ -188,7 +188,7 @@ int gate_elf__offset(struct gate_elf *ge, u64 address, u64 *offset)
 	return file_offset(ge, address, PF_X, offset);
 }
 
-/* Get symbol number @i and its name; NULL if it is no function. */
+/* Get symbol number @i and its name; NULL if it is not a function. */
 static const char *function_symbol(struct gate_elf *ge, size_t i, GElf_Sym *sym)
 {
 	if (!gelf_getsym(ge->syms, i, sym) || GELF_ST_TYPE(sym->st_info) != STT_FUNC ||
@@ -198,8 +198,8 @@ static const char *function_symbol(struct gate_elf *ge, size_t i, GElf_Sym *sym)
 }
 
 /*
- * Tell whether a symbol is a part that the compiler split off from a function, or chooses one
- * of its versions: a call of it is no call of the function.
+ * Tell whether a symbol is a part that the compiler split off from a function, or a resolver that
+ * chooses one of its versions. A call to either is not a call to the function.
  */
 static bool is_fragment(const char *suffix)
 {
@@ -761,7 +761,7 @@ char *gate_elf__near(struct gate_elf *ge, const char *name)
 	return found;
 }
 
-/* Tell whether @text has the whole word @word. In names of Rust, its length precedes it. */
+/* Tell whether @text has the whole word @word. In Rust names, its length precedes it. */
 static bool has_word(const char *text, const char *word)
 {
 	size_t len = strlen(word);

@@ -155,7 +155,7 @@ void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax)
  * evlist__count_open - Compare how often functions were entered and left so far
  * @evlist:	A list that counts
  *
- * A window that is open at the end of an interval is no error unless it stays open. Only
+ * A window that is open at the end of an interval is not an error unless it stays open. Only
  * remember the number here; evlist__check_gates() judges it at the end.
  */
 void evlist__count_open(struct evlist *evlist)

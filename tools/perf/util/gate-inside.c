@@ -317,7 +317,7 @@ static int gate__set_functions(struct gates *gates, struct gate *gate, struct ga
 
 static bool is_function_name(const char *function)
 {
-	/* Names of C++ may have any character, as in operator+. */
+	/* C++ names may contain any character, as in operator+. */
 	return *function && *function != '+' && *function != '@' &&
 	       (strstr(function, "::") || strchr(function, '(') ||
 		!strpbrk(function, "+%;=* \t"));
@@ -342,7 +342,7 @@ static int gate__set_function(struct gates *gates, struct gate *gate, const char
 	}
 	nr = gate_elf__find(ge, function, &list);
 	if (nr > 0 && !strchr(list[0].symbol, '.') && gate_elf__has_ifunc(ge, function)) {
-		/* The name is an ifunc's; only an old version of it was found. */
+		/* The name is that of an ifunc; only an old version of it was found. */
 		tell_not_found(ge, function, path);
 	} else if (nr < 0) {
 		err = nr;
@@ -463,7 +463,7 @@ int gate__set_inside(struct evlist *evlist, struct gate *gate, const char *insid
 
 	if (strstarts(inside, "syscalls:") && !strstarts(inside, "syscalls::"))
 		return gate__set_syscall(evlist, gate, inside + strlen("syscalls:"));
-	/* kernel::parse is a name of C++. */
+	/* kernel::parse is a C++ name. */
 	if (strstarts(inside, "kernel:") && !strstarts(inside, "kernel::"))
 		return gate__set_kernel_function(evlist->gates, gate, inside,
 						 inside + strlen("kernel:"));

@@ -40,7 +40,7 @@ struct kernel_function {
 	char	*module;
 };
 
-/* Whether a symbol is the function, a copy of it, or a part that is called alone */
+/* How a symbol relates to the function: it is the function or a copy, or a part called alone */
 enum match {
 	MATCH_NONE,
 	MATCH_FUNCTION,
@@ -94,8 +94,9 @@ static void free_functions(struct kernel_function *list, int nr)
 }
 
 /*
- * Find all functions that a name or an address may mean, and a part of them. Return the
- * number of functions, or -ENODATA if there are no symbols.
+ * Find all functions that a name or an address may mean, and one part that the compiler has
+ * split off from such a function. Return the number of functions, or -ENODATA if there are
+ * no symbols.
  */
 static int find_functions(const char *function, struct kernel_function **list, char **part)
 {

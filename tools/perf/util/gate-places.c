@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * --inside of code that is no function of its own: a function where the compiler has inlined
+ * --inside of code that is not a function of its own: a function where the compiler has inlined
  * it, and lines of a file.
  */
 #include <ctype.h>
@@ -45,7 +45,7 @@ static int gate__add_edges(struct gates *gates, struct gate *gate, const char *n
 	int err = 0, i;
 	char what[160];
 
-	/* Either all edges or none: a starter without its stopper would leave the gate open. */
+	/* Add all edges or none: a starter without its stopper would leave the gate open. */
 	if (gate->nr_on + edges->nr_on > GATE_MAX_TRIGGERS ||
 	    gate->nr_off + edges->nr_off > GATE_MAX_TRIGGERS)
 		return -ENOSPC;

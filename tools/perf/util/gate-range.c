@@ -284,7 +284,7 @@ static int walk_function(struct walk *walk, const struct gate_range *range)
 			bool cold = strstr(gate_elf__function_at(walk->ge, start,
 								 &walk->parts[i]) ?: "", ".cold");
 
-			/* Callers enter a part that is not cold at its beginning. */
+			/* Callers enter a part at its beginning, unless it is a cold part. */
 			if (!pass && !cold && is_inside(walk, start)) {
 				err = add_edge(walk, walk->edges->on, &walk->edges->nr_on, start);
 				if (err)

@@ -2,10 +2,10 @@
 /*
  * Code that switches stacks, so that contexts take turns on a thread.
  *
- * A window is one of a thread. If a context switches to another one inside of a function, the
+ * A window belongs to a thread. If a context switches to another one inside of a function, the
  * window counts what the other context does, and nothing at its edges shows it: the function
- * returns as ever. The C library has functions for it, which symbols tell, but programs and
- * libraries of coroutines have a few instructions of their own. No compiler makes these:
+ * returns as usual. The C library has functions for it, which symbols tell, but programs and
+ * coroutine libraries have a few instructions of their own. No compiler makes these:
  *
  *   x86_64	mov %rsp,%rax; ...; mov (%rsi),%rsp	mov %rsp,(%rdi); ...; mov %rsi,%rsp
  *		xchg %rsp,(%rsi)			mov %rsp,%rax; mov %rdi,%rsp
@@ -81,7 +81,10 @@ static enum stack_use x86_stack_use(const unsigned char *code, int length, int *
 	base = modrm & 7;
 	if (base == 4 && length > 3)
 		base = code[3] & 7;
-	/* Memory of the frame, by %rsp or %rbp; without a displacement it is no %rbp */
+	/*
+	 * The operand is in the frame, relative to %rsp or %rbp. Without a displacement,
+	 * base 5 is not %rbp.
+	 */
 	if (!(rex & 1) && (base == 4 || (base == 5 && modrm >> 6)))
 		return STACK_OTHER;
 	if (op == 0x87)
@@ -117,7 +120,7 @@ static bool switches(struct sweep *sweep, enum stack_use use, enum gate_flow flo
 	sweep->kept = use == STACK_KEPT ? reg : -1;
 	sweep->since_saved++;
 	sweep->since_kept++;
-	/* Code behind a jump is other code. */
+	/* The code behind a jump may run without the code before it. */
 	if (flow != GATE_FLOW_NEXT) {
 		sweep->since_saved = NEAR;
 		sweep->since_kept = NEAR;
@@ -134,7 +137,10 @@ static bool switches(struct sweep *sweep, enum stack_use use, enum gate_flow flo
 		sweep->since_kept = 0;
 		return false;
 	case STACK_SET:
-		/* A block with an array of variable size puts back what it has kept. */
+		/*
+		 * A block with a variable-length array restores the stack pointer that it
+		 * has kept.
+		 */
 		return sweep->since_saved < NEAR || (kept >= 0 && kept != reg);
 	case STACK_OTHER:
 	default:

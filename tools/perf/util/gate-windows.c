@@ -120,7 +120,7 @@ int evlist__setup_windows(struct evlist *evlist, bool per_window)
  * evlist__setup_window_records - Let perf record write each window to its file
  * @evlist:	A list whose gates are set up
  * @target:	The target to measure
- * @min:	Record only windows that take at least so many ns
+ * @min:	Record only windows that take at least this many ns
  *
  * Return: 0, or a negative error code after a message.
  */

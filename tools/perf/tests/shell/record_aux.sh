@@ -1,5 +1,5 @@
 #!/bin/bash
-# perf record of AUX areas: snapshots, gaps that the kernel tells of, gates
+# perf record of AUX areas: snapshots, gaps that the kernel reports, gates
 # SPDX-License-Identifier: GPL-2.0
 #
 # perf recognizes PMUs with AUX areas by their names. In a mount namespace, the simulated

@@ -73,7 +73,7 @@ read -r there lost <"$tmp/counts"
 [ "$lost" -gt 0 ] && [ $((there + lost)) -ge $samples ] && [ $((there + lost)) -lt $((samples + 20)) ] && spliced
 say "what is lost is told" $? "$there samples, $lost lost, $(grep splice "$tmp/err")"
 
-# Outputs that are no pipe, and data that perf has to process itself
+# Outputs that are not pipes, and data that perf has to process itself
 record -m 8M >"$tmp/data"
 [ "$(counts <"$tmp/data")" = "$samples 0" ] && ! grep -q splice "$tmp/err"
 say "a file gets the same, written" $? "$(grep splice "$tmp/err")"

@@ -260,7 +260,7 @@ TEST_F(gate_abi, single_gate_value_follows_the_count)
 	close(clock);
 }
 
-/* Gating needs no more privileges than counting the own user space. */
+/* Gating needs no more privileges than counting one's own user space. */
 FIXTURE(gate_unprivileged)
 {
 	struct gate_triggers triggers;

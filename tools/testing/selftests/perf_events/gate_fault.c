@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf gate selftests - no memory: at each allocation of an open, a link, a fork
+ * perf gate selftests - failed allocations while events are opened, linked and forked
  *
- * /proc/thread-self/fail-nth has the n-th allocation of the task fail. Each test
- * goes through all n until an operation takes no more of them. One that failed
- * must have done nothing at all.
+ * /proc/thread-self/fail-nth makes the n-th allocation of the task fail. Each test
+ * tries every n until the operation makes fewer allocations than n. An operation
+ * that fails must change nothing.
  */
 #define _GNU_SOURCE
 

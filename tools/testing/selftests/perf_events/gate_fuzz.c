@@ -3,10 +3,10 @@
  * perf gate selftests - random arguments for the ioctls
  *
  * All kinds of events of several tasks and CPUs are opened, linked, dropped, fired
- * and closed at random, with descriptors that are none, that are of something else
- * and that have garbage in their upper half. A model knows from the attributes of
- * two events and the links that there are which errors of the documentation apply.
- * A call must give one of them, and succeed if there is none.
+ * and closed at random. Some descriptors are not open, belong to something else or have
+ * garbage in their upper half. A model knows from the attributes of two events and from
+ * their links which documented errors apply. A call must return one of these, and
+ * succeed if none applies.
  *
  * GATE_FUZZ_STEPS and GATE_FUZZ_SEED in the environment choose another walk.
  */

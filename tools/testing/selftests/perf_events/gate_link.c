@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * perf gate selftests - which two events may be linked, and with what error not
+ * perf gate selftests - which events may be linked, and the errors for others
  */
 #define _GNU_SOURCE
 

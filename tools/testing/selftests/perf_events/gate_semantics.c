@@ -408,7 +408,7 @@ TEST_F(gate, clear_gate_drops_no_other_target)
 	EXPECT_TRUE(is_open(&self->pages, other));
 }
 
-/* A late opening would add to a count between this close() and the last read. */
+/* If the gate opened later, the count would grow between this close() and the last read. */
 TEST_F(gate, closing_the_triggers_freezes_a_closed_gate)
 {
 	struct gate_triggers triggers;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * perf gate selftests - inherited gates of threads, over exec(), in groups, in
- * samples, in time, and of tasks that never came to be
+ * samples, in time, and of tasks whose fork fails
  */
 #define _GNU_SOURCE
 

@@ -53,7 +53,7 @@ TEST_F(gate_total, total_is_inside_and_outside)
 	run_windows(10, 2, 3);
 	EXPECT_EQ(24, total_read(target).value);
 	EXPECT_EQ(54, total_read(target).total);
-	/* Like the time and the number of the windows. */
+	/* A reset keeps the total, like the time and the number of the windows. */
 	gate_ioctl(target, PERF_EVENT_IOC_RESET, 0);
 	EXPECT_EQ(0, total_read(target).value);
 	EXPECT_EQ(54, total_read(target).total);
@@ -83,7 +83,7 @@ TEST_F(gate_total, children_add_to_the_total)
 	self->attr.inherit = 1;
 	target = gate_open(&self->attr, 0, -1);
 	ASSERT_LE(0, target);
-	/* One that is gone before the gate is there, and one that lives then. */
+	/* One child ends before the gate exists, and another one lives through its creation. */
 	child = fork();
 	if (!child) {
 		call_getppid(100);
@@ -128,7 +128,10 @@ TEST_F(gate_total, members_of_a_group_have_theirs)
 	close(leader);
 }
 
-/* A clock overflows without a stop, and reads its group, in which one has a gate. */
+/*
+ * The samples of a clock without a gate hold the values of its group, of which one member
+ * has a gate.
+ */
 TEST_F(gate_total, samples_tell_the_total)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);

@@ -31,7 +31,7 @@ FIXTURE_SETUP(windows)
 	ASSERT_EQ(0, pages_map(&self->pages, NR_PAGES));
 	self->target = gate_open_counter(_metadata, &self->triggers, PERF_TYPE_SOFTWARE,
 					 PERF_COUNT_SW_PAGE_FAULTS);
-	/* Its value includes the count of before its first trigger. */
+	/* Clear the counts from before the first trigger was attached. */
 	gate_ioctl(self->target, PERF_EVENT_IOC_RESET, 0);
 }
 
@@ -58,7 +58,7 @@ TEST_F(windows, each_window_is_in_its_bucket)
 	unsigned int i, nr;
 
 	ASSERT_EQ(0, set_histogram(self->target, PERF_WINDOWS_COUNT));
-	/* Ten slow windows of a thousand, which a mean hides. */
+	/* Ten of a thousand windows are slow, which a mean would hide. */
 	for (i = 0; i < 1000; i++) {
 		nr = i % 100 == 50 ? NR_PAGES : i % 3;
 		one_window(&self->pages, nr);
@@ -100,7 +100,7 @@ TEST_F(windows, window_that_is_open_is_missed_until_it_closes)
 {
 	struct histogram histogram;
 
-	/* One that began before is neither. */
+	/* A window that began before the request is neither recorded nor missed. */
 	window_open();
 	ASSERT_EQ(0, set_histogram(self->target, PERF_WINDOWS_COUNT));
 	EXPECT_EQ(0, read_histogram(_metadata, self->target).missed);
@@ -126,7 +126,7 @@ TEST_F(windows, event_that_was_off_has_missed_its_window)
 	struct histogram histogram;
 
 	ASSERT_EQ(0, set_histogram(self->target, PERF_WINDOWS_COUNT));
-	/* Off for a part of a window, at its begin, and at its end. */
+	/* Disable the event within a window, across its begin, and across its end. */
 	window_open();
 	gate_ioctl(self->target, PERF_EVENT_IOC_DISABLE, 0);
 	spin_ns(NSEC_PER_MSEC);
@@ -151,7 +151,7 @@ TEST_F(windows, event_that_was_off_has_missed_its_window)
 	EXPECT_EQ(4, gate_read(self->target).gate_count);
 }
 
-/* More events than counters, each of which has some of the time. */
+/* There are more events than counters, so each event runs for some of the time. */
 TEST_F(windows, multiplexed_event_tells_the_windows_that_it_missed)
 {
 	struct perf_event_attr attr = gate_attr(0, 0);
@@ -165,7 +165,7 @@ TEST_F(windows, multiplexed_event_tells_the_windows_that_it_missed)
 		fds[i] = gate_open(&attr, 0, -1);
 	target = gate_open_target(_metadata, &self->triggers, &attr);
 	ASSERT_EQ(0, set_histogram(target, PERF_WINDOWS_RUNNING));
-	/* Long ones, in each of which the event has to wait, and short ones. */
+	/* Use long windows, in each of which the event has to wait, and then short ones. */
 	for (i = 0; i < 5; i++) {
 		window_open();
 		spin_ns(100 * NSEC_PER_MSEC);
@@ -181,7 +181,7 @@ TEST_F(windows, multiplexed_event_tells_the_windows_that_it_missed)
 	EXPECT_EQ(205, histogram.windows + histogram.missed);
 	EXPECT_LT(0, histogram.windows);
 	EXPECT_LT(5, histogram.missed);
-	/* No window of 100 ms is among them. */
+	/* None of the long windows was measured. */
 	EXPECT_GT(100 * NSEC_PER_MSEC, histogram.max);
 	close(target);
 	for (i = 0; i < 8; i++)
@@ -196,7 +196,7 @@ TEST_F(windows, times_on_the_cpu_and_by_the_clock_differ)
 
 	second = gate_open_counter(_metadata, &self->triggers, PERF_TYPE_SOFTWARE,
 				   PERF_COUNT_SW_DUMMY);
-	/* It was open until it had a starter. */
+	/* The second event was open until its gate got a starter. */
 	before = gate_read(second).gate_time;
 	ASSERT_EQ(0, set_histogram(self->target, PERF_WINDOWS_WALL));
 	ASSERT_EQ(0, set_histogram(second, PERF_WINDOWS_RUNNING));
@@ -232,7 +232,7 @@ TEST_F(windows, setting_again_begins_anew_and_reset_does_not)
 	EXPECT_EQ(4, read_histogram(_metadata, self->target).sum);
 }
 
-/* The windows of an outermost call. */
+/* Only the windows of the outermost calls count. */
 TEST_F(windows, nested_windows_are_one)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE,
@@ -256,7 +256,7 @@ TEST_F(windows, nested_windows_are_one)
 	close(target);
 }
 
-/* One event that opens the gate and closes it. */
+/* One event both opens and closes the gate. */
 TEST_F(windows, toggled_gate_has_a_window_each_other_time)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE,
@@ -331,8 +331,8 @@ TEST_F(windows, throttled_event_has_missed_its_window)
 }
 
 /*
- * A breakpoint closes a gate. An event of the tracepoint that tells of it opens a second
- * gate, later than the breakpoint, which closes that one as of its own time.
+ * A breakpoint closes a first gate. The tracepoint of this move opens a second gate. Then the
+ * breakpoint closes the second gate, too, with the time at which it fired, which is earlier.
  */
 TEST_F(windows, window_that_ends_before_it_began_is_empty)
 {
@@ -413,7 +413,7 @@ TEST_F(windows, children_add_to_the_histogram)
 	for (i = 0; i < NR_CHILDREN; i++)
 		wait_for_success(_metadata, pids[i]);
 	puppet_end(_metadata, &puppet);
-	/* One that exits in a window, which never ends. */
+	/* This child exits within a window, which therefore never ends. */
 	pids[0] = fork();
 	if (!pids[0]) {
 		window_open();
@@ -433,7 +433,7 @@ TEST_F(windows, children_add_to_the_histogram)
 	close(target);
 }
 
-/* The children are there before the histogram is. */
+/* The child exists before the histogram is requested. */
 TEST_F(windows, recording_extends_to_the_tasks_that_exist)
 {
 	struct perf_event_attr attr;
@@ -453,7 +453,7 @@ TEST_F(windows, recording_extends_to_the_tasks_that_exist)
 	EXPECT_EQ(1, histogram.windows);
 	EXPECT_EQ(0, histogram.missed);
 	EXPECT_EQ(3, histogram.sum);
-	/* Begins anew there, too. */
+	/* A new request drops the open window of the child as well. */
 	EXPECT_TRUE(tell(&puppet, "og"));
 	ASSERT_EQ(0, set_histogram(target, PERF_WINDOWS_COUNT));
 	EXPECT_TRUE(tell(&puppet, "c"));
@@ -466,7 +466,7 @@ TEST_F(windows, recording_extends_to_the_tasks_that_exist)
 	close(target);
 }
 
-/* An event has left its gate when a child is made, and gets one again. */
+/* A child is forked after the event has left its gate, and before the event gets a gate again. */
 TEST_F(windows, child_of_the_time_without_a_gate_records)
 {
 	struct perf_event_attr attr;
@@ -490,7 +490,7 @@ TEST_F(windows, child_of_the_time_without_a_gate_records)
 	EXPECT_EQ(2, histogram.windows);
 	EXPECT_EQ(5, histogram.sum);
 	EXPECT_EQ(missed, histogram.missed);
-	/* Also when nothing is recorded any more. */
+	/* A window of the child does no harm after the recording has stopped. */
 	ASSERT_EQ(0, set_windows(target, 0, 0, 0));
 	EXPECT_TRUE(tell(&puppet, "ogc"));
 	puppet_end(_metadata, &puppet);
@@ -696,7 +696,7 @@ TEST_F(windows, records_carry_a_sample_id)
 	close(target);
 }
 
-/* The histogram has those without a record, too. */
+/* The histogram counts the windows without a record as well. */
 TEST_F(windows, fast_windows_have_no_record)
 {
 	struct gate_record record;
@@ -714,7 +714,7 @@ TEST_F(windows, fast_windows_have_no_record)
 	}
 	EXPECT_FALSE(ring_next(&ring, &record, sizeof(record)));
 	EXPECT_EQ(11, read_histogram(_metadata, self->target).windows);
-	/* By the clock: none of these takes a minute. */
+	/* No window takes a minute by the clock. */
 	ASSERT_EQ(0, set_windows(self->target, PERF_WINDOWS_RECORD, PERF_WINDOWS_WALL,
 				 60 * NSEC_PER_SEC));
 	one_window(&self->pages, 9);
@@ -727,7 +727,7 @@ TEST_F(windows, fast_windows_have_no_record)
 	EXPECT_TRUE(ring_next(&ring, &record, sizeof(record)));
 }
 
-/* Nothing is lost untold: records and those that the buffer had no room for. */
+/* Each window has a record or is counted as lost because the buffer was full. */
 TEST_F(windows, full_buffer_tells_its_losses)
 {
 	struct {
@@ -745,7 +745,7 @@ TEST_F(windows, full_buffer_tells_its_losses)
 		window_open();
 		window_close();
 	}
-	/* The record of the losses stands before the next one that finds room. */
+	/* The record of the losses precedes the next record that finds room. */
 	for (i = 0; i < 2; i++) {
 		while (ring_next(&ring, &record, sizeof(record))) {
 			seen += record.header.type == PERF_RECORD_GATE;
@@ -855,7 +855,7 @@ TEST_F(windows, window_that_a_system_call_opens_is_missed)
 	histogram = read_histogram(_metadata, self->target);
 	EXPECT_EQ(1, histogram.windows);
 	EXPECT_EQ(1, histogram.missed);
-	/* It has a gate again, and goes on. */
+	/* The event has a gate again, so its windows are recorded again. */
 	ASSERT_EQ(0, set_both(&self->triggers, self->target));
 	one_window(&self->pages, 4);
 	histogram = read_histogram(_metadata, self->target);
@@ -904,7 +904,7 @@ TEST_F(windows_cpu, windows_of_an_offline_cpu_stay)
 		ASSERT_EQ(0, pin_to_cpu(1));
 		sched_setaffinity(0, sizeof(all_cpus), &all_cpus);
 		run_windows(10, 0, 0);
-		/* In a window when the CPU goes. */
+		/* The CPU goes offline during a window. */
 		window_open();
 		if (set_online("0"))
 			SKIP(return, "CPU 1 cannot go offline");

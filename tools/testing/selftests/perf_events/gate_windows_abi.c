@@ -194,7 +194,7 @@ TEST_F(windows_abi, event_without_a_gate_has_no_windows)
 	EXPECT_EQ(-EINVAL, set_windows(fd, 0, 0, 0));
 	EXPECT_EQ(-EINVAL, get_windows(fd, &histogram));
 	close(fd);
-	/* A trigger is none either. */
+	/* A trigger is not a member, either. */
 	EXPECT_EQ(-EINVAL, set_histogram(self->triggers.starter, PERF_WINDOWS_COUNT));
 }
 
@@ -206,7 +206,7 @@ TEST_F(windows_abi, zero_takes_it_away)
 	ASSERT_EQ(0, set_histogram(self->target, PERF_WINDOWS_COUNT));
 	EXPECT_EQ(0, set_windows(self->target, 0, 0, 0));
 	EXPECT_EQ(-EINVAL, get_windows(self->target, &histogram));
-	/* Also from an event that has left its gate, and no more than once then. */
+	/* This works for an event that has left its gate, too, but only once. */
 	ASSERT_EQ(0, set_histogram(self->target, PERF_WINDOWS_COUNT));
 	window_open();
 	window_close();
@@ -234,7 +234,7 @@ TEST_F(windows_abi, event_that_records_joins_no_gate)
 	close(fd);
 }
 
-/* These clocks cannot be read where a firing may be. */
+/* These clocks cannot be read in an NMI, where triggers fire. */
 TEST_F(windows_abi, clock_has_to_be_readable_anywhere)
 {
 	static const int safe[] = { CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW };
@@ -312,11 +312,14 @@ static int record_as_nobody(long room)
 	/* Records are charged with the buffer. */
 	if (set_windows(fds[room], PERF_WINDOWS_RECORD, 0, 0))
 		return 5;
-	/* A new one is charged before the old one goes, which stays if this fails. */
+	/*
+	 * A new histogram is charged before the old one is freed. If this fails, the old
+	 * one stays.
+	 */
 	if (set_histogram(fds[0], PERF_WINDOWS_COUNT) != -EPERM ||
 	    get_windows(fds[0], &histogram))
 		return 6;
-	/* A histogram that is taken away is charged no more. */
+	/* A histogram that was removed is no longer charged. */
 	if (set_windows(fds[0], 0, 0, 0) || set_histogram(fds[room], PERF_WINDOWS_COUNT))
 		return 7;
 	if (close(fds[room]) || set_histogram(fds[0], PERF_WINDOWS_COUNT))
@@ -340,7 +343,10 @@ TEST_F(windows_abi, histogram_is_charged_to_its_user)
 	pid_t child;
 	int status;
 
-	/* As many histograms as there are CPUs, which the allowance is multiplied with. */
+	/*
+	 * Allow as many histograms as there are CPUs: the kernel multiplies the allowance
+	 * by that.
+	 */
 	write_number(MLOCK_SYSCTL, (size + page_size - 1) / page_size * page_size / 1024);
 	write_number(PARANOID_SYSCTL, 2);
 	child = fork();
@@ -371,7 +377,7 @@ static long percpu_kb(void)
 	return kb;
 }
 
-/* Memory that is charged no more is free, so a loop cannot fill the memory. */
+/* Memory that is no longer charged is free, so a loop cannot use up the memory. */
 TEST_F(windows_abi, memory_of_a_histogram_goes_with_its_charge)
 {
 	int gateless = gate_open_self(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);

@@ -63,7 +63,10 @@ FIXTURE_VARIANT(hw_gate)
 FIXTURE_VARIANT_ADD(hw_gate, counting) { .period = 0 };
 FIXTURE_VARIANT_ADD(hw_gate, sampling) { .period = PERIOD };
 
-/* Two counters are needed, which others may have. False when one never ran. */
+/*
+ * The tests need two counters, which other users may hold. Return false unless both events
+ * ran all the time.
+ */
 static bool two_counters_are_free(struct perf_event_attr attr)
 {
 	struct gate_value value[2];
@@ -102,7 +105,7 @@ FIXTURE_SETUP(hw_gate)
 	self->target = gate_open(&self->attr, 0, -1);
 	if (self->target < 0)
 		SKIP(return, "no hardware event: %s", strerror(errno));
-	/* Before there are samples, each of which may lower it. */
+	/* Set the rate before there are samples, each of which may lower it. */
 	keep_sample_rate();
 	self->probes = (struct gate_triggers) { -1, -1 };
 	ASSERT_EQ(0, ring_map(&self->ring, self->target, RING_PAGES));
@@ -128,9 +131,9 @@ static struct gate_triggers open_probes(void)
 }
 
 /*
- * The cost of windows that are all but empty, as an event without a gate counts it: a few
- * instructions of user mode each, or those of the kernel too, where an emulated PMU counts
- * them whatever the event says.
+ * Measure the cost of almost empty windows with an event that has no gate: a few instructions
+ * of user mode each. An emulated PMU may count those of the kernel as well, whatever the event
+ * asks for.
  */
 static __u64 cost_of_windows(struct perf_event_attr attr, enum bounds bounds, unsigned int nr)
 {
@@ -155,9 +158,9 @@ static void begin_windows(FIXTURE_DATA(hw_gate) * self)
 }
 
 /*
- * Samples are those of windows, and about as many as the count has periods. Where the
- * counter goes on while the gate is closed, each window may lose the one whose interrupt
- * comes when it is over, or get one more.
+ * Check that all samples are from windows, and that there are about as many as the count has
+ * periods. Where the counter goes on while the gate is closed, a window may lose a sample whose
+ * interrupt comes after its end, or get one more.
  */
 static void expect_samples(struct __test_metadata *const _metadata, struct gate_ring *ring,
 			   __u64 count, unsigned int windows)
@@ -182,8 +185,8 @@ static void expect_samples(struct __test_metadata *const _metadata, struct gate_
 }
 
 /*
- * @nr windows were open for @least to @most instructions of the loops, and @edges that open and
- * close them. More follows outside, of which nothing counts, exactly.
+ * Check the count of @nr windows: @least to @most instructions of the loops, and @edges that open
+ * and close the windows. Then run more outside, none of which may count.
  */
 static void expect_between(struct __test_metadata *const _metadata, FIXTURE_DATA(hw_gate) * self,
 			   unsigned int nr, __u64 least, __u64 most, __u64 edges)
@@ -194,7 +197,7 @@ static void expect_between(struct __test_metadata *const _metadata, FIXTURE_DATA
 	EXPECT_EQ(nr, value.gate_count);
 	EXPECT_LE(least, value.value);
 	EXPECT_GE(most + most / 50 + PER_INTERRUPT * interrupts + edges, value.value);
-	/* Figures of the processor, which pass if they are in the bracket. */
+	/* The figures depend on the processor. The checks above only bound them. */
 	TH_LOG("%lld above %llu of the loops, %ld interrupts, %llu at the edges",
 	       value.value - most, most, interrupts, edges);
 	if (self->attr.sample_period)

@@ -264,7 +264,10 @@ TEST_F(hw_gate_late, overflow_that_closes_the_gate_loses_none)
 	__u64 expected;
 	int stopper;
 
-	/* Not what the target counts, so that each of both overflows first at times */
+	/*
+	 * The stopper's period differs from the target's, so that either event overflows
+	 * first at times.
+	 */
 	attr.sample_period = 2003;
 	attr.disabled = 1;
 	attr.sample_type = 0;

@@ -55,8 +55,8 @@ asm(".pushsection .text\n"
 	".popsection");
 
 /*
- * Called through a pointer, it is entered where a probe of it sits: at the nop, which is
- * no part of the loop.
+ * A call through this pointer enters the function at the nop, where a probe of it is. The nop
+ * is not part of the loop.
  */
 static void (*inside)(__u64 turns) = loop_inside;
 

@@ -140,7 +140,7 @@ static bool moves_later(int context, bool nmi)
 	return !nmi || context == SIM_SOFTIRQ || context == SIM_TASK;
 }
 
-/* Tell whether a sampling target that can be stopped is so behind the overflow. */
+/* Tell whether a sampling target that can be stopped is stopped only after the overflow. */
 static bool stops_later(const FIXTURE_VARIANT(gate) * variant)
 {
 	return moves_later(variant->context, variant->nmi) ||
@@ -239,8 +239,8 @@ TEST_F(gate, overflow_that_the_window_ends_before_its_interrupt_is_sampled)
 }
 
 /*
- * The calls of the PMU: starts and stops of the target alternate, and are part of the
- * overflow of a trigger, which the log has when it ends, only if the PMU expects that.
+ * Starts and stops of the target alternate in the log. The entry of a trigger's overflow follows
+ * the start or stop that it causes only if the PMU allows these in an overflow.
  */
 TEST_F(gate, driver_sees_starts_and_stops_in_turn)
 {

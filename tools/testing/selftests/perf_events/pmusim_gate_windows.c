@@ -2,8 +2,8 @@
 /*
  * pmusim selftests - windows that overflows open and close, as histograms and records
  *
- * In each context that an overflow can come in. Where the PMU of the target may not be
- * read there, irq_work ends the window.
+ * The tests cover each context that an overflow can come in. Where the PMU of the target
+ * may not be read there, irq_work ends the window.
  */
 #define _GNU_SOURCE
 
@@ -75,7 +75,7 @@ FIXTURE_TEARDOWN(windows)
 	sim_defaults();
 }
 
-/* irq_work has been here when a timer has. */
+/* Work that a trigger defers is done in irq_work, which has run when a timer has. */
 static int trigger(int counter, const char *cap)
 {
 	int ret = sim_tick(0, counter, 1);

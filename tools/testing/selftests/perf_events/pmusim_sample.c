@@ -322,6 +322,37 @@ TEST_F(sample, the_skid_is_counted_before_the_sample)
 	EXPECT_EQ(10, i);
 }
 
+/* Drivers of uncore PMUs stop an event only to take it off the PMU. */
+TEST_F(sample, a_throttled_clock_leaves_a_member_of_an_uncore_pmu_running)
+{
+	struct perf_event_attr member = sim_attr("pmusim_unc", SIM_MANUAL);
+	struct perf_event_attr clock = {
+		.type = PERF_TYPE_SOFTWARE, .size = sizeof(clock),
+		.config = PERF_COUNT_SW_CPU_CLOCK, .sample_period = 100000,
+	};
+	int cpu = sysconf(_SC_NPROCESSORS_ONLN) - 1, leader, fd;
+	struct throttling sum = {};
+	__u64 ticks = 0, end;
+
+	/* Each sample throttles the group. */
+	ASSERT_NE(0, max_sample_rate(1));
+	leader = sim_open(&clock, -1, cpu, -1);
+	ASSERT_LE(0, leader);
+	ASSERT_EQ(0, ring_map(&self->ring, leader, 64));
+	fd = sim_open(&member, -1, cpu, leader);
+	ASSERT_LE(0, fd);
+	end = now_ns() + 20000000000ULL;
+	while (sum.stops < 10 && now_ns() < end) {
+		ASSERT_EQ(0, sim_tick_pmu("pmusim_unc", cpu, 0, 7));
+		ticks++;
+		count_records(&self->ring, &sum);
+	}
+	EXPECT_LE(10, sum.stops);
+	EXPECT_EQ(ticks * 7, sim_count(fd));
+	close(leader);
+	close(fd);
+}
+
 TEST_F(sample, a_narrow_counter_samples_a_long_period)
 {
 	struct perf_event_attr attr = sampling(SIM_WIDTH(8));

@@ -594,7 +594,7 @@ TEST_F(sched, events_move_to_make_room)
 struct attempts {
 	unsigned int	all;
 	unsigned int	good;
-	/* Number of groups that had to fail. */
+	/* Number of attempts that had to fail with -EAGAIN and did not */
 	unsigned int	wrong;
 };
 

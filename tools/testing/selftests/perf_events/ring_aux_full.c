@@ -252,14 +252,14 @@ TEST_F(ring_aux_full, tail_out_of_range_leaves_no_room)
 	head = write_half(&self->ring, &self->area, self->fd, &copy);
 	ASSERT_EQ(size / 2, head);
 	for (i = 0; i < sizeof(tails) / sizeof(*tails); i++) {
-		/* Test in the middle of a run that had room for 56 bytes, */
+		/* Test in the middle of a run that had room for 56 bytes. */
 		aux_set_tail(&self->ring, head + 64 - size);
 		ASSERT_EQ(0, event_enable(self->fd));
 		aux_set_tail(&self->ring, head + tails[i]);
 		poll_now(self->fd);
 		ASSERT_EQ(0, aux_tick(64));
 		EXPECT_EQ(POLLIN, poll_now(self->fd));
-		/* and at the beginning of a run. */
+		/* Test at the beginning of a run as well. */
 		ASSERT_EQ(0, event_disable(self->fd));
 		ASSERT_EQ(0, event_enable(self->fd));
 		ASSERT_EQ(0, aux_tick(64));
@@ -380,7 +380,7 @@ TEST_F(ring_aux_full, gap_is_measured)
 	EXPECT_GE(after, record.time_start);
 	EXPECT_EQ(head, record.offset);
 	EXPECT_LE(1, record.nr_stops);
-	/* Once. */
+	/* The gap is reported only once. */
 	ASSERT_EQ(0, event_disable(fd));
 	ASSERT_EQ(0, event_enable(fd));
 	EXPECT_FALSE(aux_next(&self->ring, PERF_RECORD_AUX_LOST, &record, sizeof(record)));

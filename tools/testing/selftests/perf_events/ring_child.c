@@ -106,7 +106,7 @@ TEST_F(ring_child, child_that_never_ran_on_the_cpu_of_the_event_is_not_told)
 	EXPECT_EQ(NO_RECORD, next_read(&self->ring, &record, sizeof(record)));
 }
 
-/* The child faults where the event counts, and ends elsewhere. */
+/* The child faults on the CPU of the event, and exits there or on another CPU. */
 TEST_F(ring_child, count_of_a_child_is_told)
 {
 	struct read_record record;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * perf ring buffer selftests - have the n-th allocation of this task fail
+ * perf ring buffer selftests - make the n-th allocation of this task fail
  */
 #ifndef _RING_FAULT_HELPERS_H
 #define _RING_FAULT_HELPERS_H
@@ -12,7 +12,7 @@ struct knob {
 	long		value;
 };
 
-/* Allocations that may sleep fail, too, and say nothing to the log. */
+/* Make allocations that may sleep fail as well, without a message in the log. */
 static const struct knob fault_knobs[] = {
 	{ "/sys/kernel/debug/failslab/ignore-gfp-wait", 'N' },
 	{ "/sys/kernel/debug/failslab/verbose", 0 },

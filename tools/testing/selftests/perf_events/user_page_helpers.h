@@ -341,7 +341,7 @@ static inline bool lacks_instructions(void)
 #endif
 }
 
-/* For a test to which any count of the processor will do that steps forward */
+/* For tests that need only some counter of the processor that steps forward */
 static inline struct perf_event_attr instructions_attr(void)
 {
 	return user_attr(PERF_TYPE_HARDWARE, lacks_instructions() ? PERF_COUNT_HW_CPU_CYCLES :

@@ -297,7 +297,10 @@ TEST(targets_that_cannot_be)
 	ASSERT_LE(0, blocking);
 	EXPECT_EQ(-EINVAL, pfm_load_self(blocking));
 
-	/* Wait for a thread that has ended, because it is joined shortly before it is gone. */
+	/*
+	 * pthread_join() returns shortly before the thread is gone, so retry while it is
+	 * still there.
+	 */
 	ASSERT_EQ(0, pthread_create(&thread, NULL, thread_nothing, &tid));
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	do

@@ -220,7 +220,7 @@ static void work(unsigned long loops)
 		asm volatile("nop" ::: "memory");
 }
 
-/* ---- what is told, and where ---- */
+/* ---- how programs find perfmon ---- */
 
 TEST(directory_of_old_programs_is_not_there_by_default)
 {
@@ -276,7 +276,7 @@ TEST_F(compat, others_may_not_set_it)
 	EXPECT_EQ(EACCES, AS_NOBODY(-write_file(COMPAT, "0")));
 }
 
-/* ---- what 2.8 did not look at ---- */
+/* ---- fields that perfmon 2.8 ignored ---- */
 
 static long fields_unset(int fd)
 {
@@ -431,7 +431,7 @@ TEST_F(compat, cpu_need_not_be_the_callers)
 	EXPECT_EQ(EACCES, AS_NOBODY(-cpu_load(1)));
 }
 
-/* ---- what sets tell ---- */
+/* ---- values of sets ---- */
 
 TEST_F(compat, overflows_are_told_until_the_next_one)
 {
@@ -712,57 +712,93 @@ static void child_works_long(struct shared *shared)
 	work(20000000);
 }
 
-/*
- * The number of samples of a thread that is blocked while the tool empties the buffer
- * equals the number of periods that a perf event counts.
- */
-TEST_F_TIMEOUT(hw, blocked_thread_loses_no_sample, 120)
+/* A thread that is throttled takes a tick for each period. */
+static void child_works_less(struct shared *shared)
+{
+	work(2000000);
+}
+
+/* Let a thread run that is blocked while the tool empties the buffer. */
+static void sample_blocked(struct __test_metadata *const _metadata, struct sampling *s,
+			   void (*child)(struct shared *), __u64 *periods)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_HARDWARE, .size = sizeof(attr),
 		.config = PERF_COUNT_HW_INSTRUCTIONS, .exclude_kernel = 1, .exclude_hv = 1,
 	};
-	struct sampling s = { };
 	union pfarg_msg msg;
 	int perf, status, ret = 0;
-	__u64 executed;
 	pid_t pid;
 
-	NEED_INTERRUPTS();
-	ASSERT_EQ(0, sampling_open(&s, PFM_FL_NOTIFY_BLOCK, &self->events));
-	pid = child_traced(child_works_long, shared_map());
+	pid = child_traced(child, shared_map());
 	perf = syscall(__NR_perf_event_open, &attr, pid, -1, -1, 0);
 	ASSERT_LE(0, perf);
-	ASSERT_EQ(0, lib_load(s.fd, pid));
-	ASSERT_EQ(0, LIB_CALL(5, s.fd, NULL));
+	ASSERT_EQ(0, lib_load(s->fd, pid));
+	ASSERT_EQ(0, LIB_CALL(5, s->fd, NULL));
 	ASSERT_EQ(0, ptrace(PTRACE_DETACH, pid, NULL, 0));
 	for (;;) {
-		ASSERT_EQ(sizeof(msg), read(s.fd, &msg, sizeof(msg)));
-		take_samples(&s);
+		ASSERT_EQ(sizeof(msg), read(s->fd, &msg, sizeof(msg)));
+		take_samples(s);
 		if (msg.type == PFM_MSG_END)
 			break;
-		ret = LIB_CALL(7, s.fd);
+		ret = LIB_CALL(7, s->fd);
 		if (ret)
 			break;
 	}
 	/* An interrupt during the exit of the thread does not block it. */
 	if (ret) {
 		ASSERT_TRUE(ret == -EBUSY || ret == -ESRCH) TH_LOG("restart: %d", ret);
-		ASSERT_EQ(sizeof(msg), read(s.fd, &msg, sizeof(msg)));
+		ASSERT_EQ(sizeof(msg), read(s->fd, &msg, sizeof(msg)));
 		ASSERT_EQ(PFM_MSG_END, msg.type);
 	}
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	executed = perf_count(perf);
-	TH_LOG("%llu samples, %llu periods, %llu lost", s.samples, executed / PERIOD,
-	       pfm_info(s.fd, 0).set_lost);
+	*periods = perf_count(perf) / PERIOD;
+	TH_LOG("%llu samples, %llu periods, %llu lost", s->samples, *periods,
+	       pfm_info(s->fd, 0).set_lost);
+	close(perf);
+}
+
+/* The number of samples equals the number of periods that a perf event counts. */
+static void expect_all_samples(struct __test_metadata *const _metadata,
+			       const struct sampling *s, __u64 periods)
+{
 	/*
 	 * The thread is stopped by an interrupt that the handler of the overflow asks
 	 * for. Where that is late, the thread executes more that is in no period.
 	 */
 	if (!interrupts_are_late())
-		EXPECT_LE(executed / PERIOD / 100 * 98, s.samples);
-	EXPECT_EQ(0, pfm_info(s.fd, 0).set_lost);
-	close(perf);
+		EXPECT_LE(periods / 100 * 98, s->samples);
+	EXPECT_EQ(0, pfm_info(s->fd, 0).set_lost);
+}
+
+TEST_F_TIMEOUT(hw, blocked_thread_loses_no_sample, 120)
+{
+	struct sampling s = { };
+	__u64 periods;
+
+	NEED_INTERRUPTS();
+	ASSERT_EQ(0, sampling_open(&s, PFM_FL_NOTIFY_BLOCK, &self->events));
+	sample_blocked(_metadata, &s, child_works_long, &periods);
+	expect_all_samples(_metadata, &s, periods);
+	close(s.fd);
+}
+
+/*
+ * Perf lowers the rate by itself on a loaded machine. A thread that may be blocked waits
+ * for the next tick, of which there are at most 1000 in a second.
+ */
+TEST_F_TIMEOUT(hw, blocked_thread_waits_while_it_is_throttled, 120)
+{
+	struct sampling s = { };
+	__u64 begin, periods;
+
+	NEED_INTERRUPTS();
+	ASSERT_EQ(0, sample_rate_write("1", "0"));
+	ASSERT_EQ(0, sampling_open(&s, PFM_FL_NOTIFY_BLOCK, &self->events));
+	begin = now_ns(CLOCK_MONOTONIC);
+	sample_blocked(_metadata, &s, child_works_less, &periods);
+	EXPECT_LE(s.samples * NSEC_PER_MSEC / 10 * 9, now_ns(CLOCK_MONOTONIC) - begin);
+	expect_all_samples(_metadata, &s, periods);
 	close(s.fd);
 }
 

@@ -104,7 +104,7 @@ FIXTURE(sim)
 FIXTURE_VARIANT(sim)
 {
 	enum context context;
-	/* Whether an overflow handler may stop the counters. */
+	/* An overflow handler may stop the counters. */
 	bool stops;
 };
 
@@ -918,7 +918,10 @@ static void together_start(struct __test_metadata *const _metadata, int fd)
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 }
 
-/* The value of the clock passes zero first, the overflow comes when the timer fires. */
+/*
+ * The value of the clock passes zero before its timer fires. The overflow comes with the
+ * timer.
+ */
 static bool sim_overflow_waits(void)
 {
 	char text[1024];
@@ -1015,7 +1018,6 @@ TEST_F(caps, pmu_that_knows_no_levels_counts)
 	EXPECT_EQ(105, pfm_value(self->fd, 0, 0));
 }
 
-/* An uncore PMU chooses the CPU of its events, and moves them when the CPU goes offline. */
 /* A context that is used again by a program for perfmon 2.8 */
 FIXTURE(again)
 {
@@ -1106,7 +1108,7 @@ TEST_F(again, counters_of_registers_in_use_are_busy)
 	ASSERT_EQ(0, pfm_load_self(fd));
 	EXPECT_EQ(-EBUSY, pfm_start(fd, NULL));
 	ASSERT_EQ(0, pfm_unload(fd));
-	/* None is. */
+	/* No register is written for this load. */
 	ASSERT_EQ(0, pfm_load_self(fd));
 	EXPECT_EQ(-EBUSY, pfm_start(fd, NULL));
 	close(perf);

@@ -373,7 +373,7 @@ FIXTURE(clock)
 FIXTURE_VARIANT(clock)
 {
 	unsigned int flags;
-	/* Whether another register leads the perf group. */
+	/* Another register leads the perf group. */
 	bool second;
 };
 

@@ -155,7 +155,10 @@ static void *tick_thread(void *arg)
 static int storm_create(struct storm *storm, int i)
 {
 	struct pfm_dfl_smpl_arg arg = { .buf_size = STORM_BUF };
-	/* One context must stop its target, so it can be used for the own thread only. */
+	/*
+	 * One context needs its target to be stopped, so it can only be loaded on the
+	 * calling thread.
+	 */
 	struct pfarg_ctx ctx = {
 		.ctx_flags = (i == 2 ? 0 : PFM_FL_REMOTE) |
 			     (i >= NR_TASK_FDS ? PFM_FL_SYSTEM_WIDE :

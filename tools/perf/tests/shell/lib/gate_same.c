@@ -167,7 +167,7 @@ __asm__(".pushsection .text\n"
 	"g: call h\n"
 	".size g, . - g\n"
 	".popsection");
-/* Where the address to return to is on a new stack, in words from the stack pointer */
+/* Offset of the return address from the stack pointer on a new stack, in words */
 #define RETURN	6
 #else
 __asm__(".pushsection .text\n"
