@@ -32,7 +32,7 @@
  * takes one unit of time. No unit comes between a firing and its irq_work, which
  * interrupts the CPU that queued it as soon as interrupts are on.
  *
- * What must be true: no transition is lost; at rest, what lies inside of the account
+ * Assertions: no transition is lost; at rest, what lies inside of the account
  * is what the task did while the depth was not 0, in count and in time; no reader
  * finds more than there is, or less than before.
  *

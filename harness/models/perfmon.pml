@@ -3,7 +3,7 @@
  * A context of perfmon: its overflow handler, what that leaves to an irq_work, and calls
  * that stop, restart and detach it meanwhile, while the target moves between CPUs.
  *
- * What stands for what, all in kernel/events/perfmon:
+ * Names of the model and of the kernel, all in kernel/events/perfmon:
  *
  *	step()		pfm_step() in run.c, with pfm_overflow_late(), pfm_reg_handle_late(),
  *			pfm_step_masked() and pfm_reset_pending()

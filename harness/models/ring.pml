@@ -2,7 +2,7 @@
 /*
  * The ring buffer: nested writers on one CPU, a reader on another.
  *
- * What stands for what, all in kernel/events/ring_buffer.c unless told:
+ * Names of the model and of the kernel, all in kernel/events/ring_buffer.c unless told:
  *
  *	get_handle()	perf_output_get_handle(): ++rb->nest, a load and a store;
  *			handle->wakeup = rb->wakeup
@@ -27,7 +27,7 @@
  * until a barrier empties it. Their own loads are not of what waits there: a writer
  * does not load what the reader sees. smp_wmb() orders stores alone, and so may
  * empty the buffer: nothing that the CPU loads later depends on when they show.
- * What loads of the reader may do is in the mutants, which move them.
+ * The mutants move loads of the reader, to show what these may do.
  *
  * Sizes: the buffer has SIZE units, a record one or two, a PERF_RECORD_LOST one.
  * Positions have 8 bits, and wrap as those of the kernel do.

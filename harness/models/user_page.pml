@@ -2,7 +2,7 @@
 /*
  * The user page: which code writes it, and what a program may believe of it.
  *
- * What stands for what, in kernel/events/user_page.c unless told:
+ * Names of the model and of the kernel, in kernel/events/user_page.c unless told:
  *
  *	publish()	perf_event_update_userpage(), all of it; fill_times() and
  *			fill_count() are perf_event_fill_times() and
@@ -47,9 +47,9 @@
  *	Mutant PUBLISH_HERE: another CPU does not go to where the event is
  *	Mutant PUBLISH_UNCHECKED: nor looks again whether it is active
  *
- * What the comment at the top of user_page.c says cannot be believed. Without these,
- * the model publishes after a read() that was interrupted, and the remote one has no
- * NMI, orders the stores, and looks whether the lock is odd.
+ * The comment at the top of user_page.c names limits of the page. Unless a limit is
+ * defined, the model publishes after a read() that was interrupted, and the remote one
+ * has no NMI, orders the stores, and looks whether the lock is odd.
  *
  *	Limit NMI_IN_READ: an NMI inside of pmu::read() publishes a count that lacks what is being added
  *	Limit REMOTE_NMI -DREMOTE: the lock is even while an NMI is in an update, a reader elsewhere takes halves

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What an event adds to the operation that it counts or samples. */
+/* Cost that an event adds to the operation that it counts or samples */
 #include "bench.h"
 
 #include <errno.h>

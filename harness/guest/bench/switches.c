@@ -132,7 +132,7 @@ static void owners(int nr, bool hardware)
 }
 
 /*
- * Among fair tasks, how long both have run decides whether a wakeup preempts the waker. That
+ * Among fair tasks, how long both have run decides whether a wakeup preempts the waker. This
  * time depends on the measured kernel, so use SCHED_FIFO.
  */
 static void no_wakeup_preemption(void)
