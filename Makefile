@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Verbs only: each one calls the script of its name below harness/. The first
+# Verbs only: each one calls a script below harness/ or qemu/. The first
 # two bring everything that they need; later runs do what has changed.
 
 H := harness
@@ -11,22 +11,22 @@ help:		## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  \1\t/p' Makefile | expand -t 16
 
 run:		## build, boot and show each feature at work
-	@$(H)/run
+	@$(H)/demo/run
 
 check:		## all tests on both architectures; exit status tells
 	@$(H)/check
 
 kunit: tree	## KUnit suites alone, TEST=suite one of them
-	@$(H)/kunit
+	@$(H)/test/kunit
 
 selftest: tree	## kselftests alone, TEST='gate_link ring_poll.watermark*' some, CPUS=16 a larger guest
-	@$(H)/selftest
+	@$(H)/test/selftest
 
 shell: tree	## interactive shell in the booted kernel of ARCH
-	@$(H)/shell $(ARCH)
+	@$(H)/vm/shell $(ARCH)
 
 bench: tree	## instruction counts, stock against patched, TOPIC= one topic alone
-	@$(H)/bench
+	@$(H)/bench/run
 
 check-all:	## check, and the same on each base in ports/
 	@$(H)/check --all
@@ -35,61 +35,61 @@ check-debug:	## the tests under KASAN, lockdep and fault injection
 	@$(H)/check --debug
 
 check-race: tree	## tests that provoke data races, under KCSAN on x86_64
-	@$(H)/selftest --race
+	@$(H)/test/selftest --race
 
 check-64k: tree	## tests that the page's size matters to, ppc64le with 64 KiB
-	@$(H)/selftest --64k
+	@$(H)/test/selftest --64k
 
 compare: tree	## tests of the defects that the series mends, base beside series
-	@$(H)/compare
+	@$(H)/test/compare
 
 models:		## models of what takes no lock, each explored whole by spin
 	@$(H)/models/run
 
 perf-record: tree	## the base's perf records from what the series changes, x86_64
-	@$(H)/qemu/perf-test record
+	@$(H)/perf/perf-test record
 
 perf-test: tree	## all of `perf test` by the base's perf and by that of the series, x86_64
-	@$(H)/qemu/perf-test compare
+	@$(H)/perf/perf-test compare
 
 build: tree	## build/ARCH/kernel, both without ARCH=
-	@for arch in $(or $(ARCH),$(ARCHES),x86_64 ppc64le); do $(H)/build $$arch || exit; done
+	@for arch in $(or $(ARCH),$(ARCHES),x86_64 ppc64le); do $(H)/build/kernel $$arch || exit; done
 
 lint: tree	## checkpatch, sparse, W=1, kernel-doc, words, spelling, shellcheck
-	@$(H)/lint
+	@$(H)/test/lint
 
 coverage: tree	## lines that KUnit and kselftests reach, by gcov
-	@$(H)/coverage
+	@$(H)/coverage/run
 
 fuzz: tree	## random calls under KASAN and lockdep, MINUTES=60 SEED= AREA='gate ring aux page perfmon all'
-	@$(H)/fuzz
+	@$(H)/fuzz/run
 
 bisect: tree	## build each patch of a topic on what it needs, test the last, TOPIC=
-	@$(H)/bisect
+	@$(H)/tree/bisect
 
 tree: deps	## base and patches/ become the git tree build/linux
-	@$(H)/tree
+	@$(H)/tree/tree
 
 save:		## commits of build/linux go back to patches/ and overlay
-	@$(H)/save
+	@$(H)/tree/save
 
-rebase:		## begin a port to a newer base, ONTO=VERSION, see harness/rebase
-	@$(H)/rebase
+rebase:		## begin a port to a newer base, ONTO=VERSION, see harness/tree/rebase
+	@$(H)/tree/rebase
 
 series: tree	## mails for `git am` in build/series, one directory for each topic
-	@$(H)/export
+	@$(H)/tree/export
 
 deb: tree	## Debian packages in build/deb, FLAVOUR=amd64|cloud-amd64|ppc64el CONFIG=FILE|running LSMOD=FILE
-	@$(H)/deb
+	@$(H)/debian/deb
 
 deb-check:	## install them on Debian 12 and 13 in QEMU, use and remove them
-	@$(H)/deb-check
+	@$(H)/debian/deb-check
 
 deps:		## packages, emulator, busybox
-	@$(H)/deps
+	@$(H)/build/deps
 
 qemu-pmu: deps	## the guests' QEMU: x86_64 with a PMU, ppc64le without stale code
-	@$(H)/qemu-pmu
+	@qemu/build
 
 clean:		## remove build/
 	rm -rf build

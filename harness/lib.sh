@@ -3,17 +3,17 @@
 #
 # Functions and variables that every script of the harness shares. Source it first:
 #
-#	. "$(dirname "$(readlink -f "$0")")/lib.sh"
+#	. "$(dirname "$(readlink -f "$0")")/../lib.sh"
 
 set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 # KERNEL_PORT=7.3 selects the series on another base. Patches and overlay of the main base
-# are in the repository itself, those of a port where harness/port renders them.
+# are in the repository itself, those of a port where harness/tree/port renders them.
 port=${KERNEL_PORT:+$top/ports/$KERNEL_PORT}
 origin=${port:+$top/build/port-${KERNEL_PORT:-}/origin}
 origin=${origin:-$top}
-# harness/bisect builds and tests other commits in a place of its own.
+# harness/tree/bisect builds and tests other commits in a place of its own.
 build=${HARNESS_BUILD:-$top/build${port:+/port-$KERNEL_PORT}}
 linux=$build/linux
 if [ -n "$port" ]; then
@@ -96,7 +96,7 @@ lock()
 	mkdir -p "$build/locks"
 	exec {fd}>"$build/locks/$1"
 	if ! flock -n "$fd"; then
-		note "waiting for another run of harness/${0##*/} ($1)"
+		note "waiting for another run, which holds the lock $1"
 		flock "$fd"
 	fi
 	export "$held=1"
@@ -108,7 +108,7 @@ lock()
 #   CC		compiler for the guest's programs and, under ccache, its kernel
 #   IMAGE	bootable image below the objects
 #   QEMU	the emulator
-#   PMU_QEMU	that of harness/qemu-pmu, there or not
+#   PMU_QEMU	that of qemu/build, there or not
 #   DEBARCH	Debian's name of it
 arch_env()
 {
