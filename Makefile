@@ -91,9 +91,12 @@ deps:		## packages, emulator, busybox
 qemu-pmu: deps	## the guests' QEMU: x86_64 with a PMU, ppc64le without stale code
 	@qemu/build
 
+smoke: tree	## the verbs that check does not run whole, each to its first verdict
+	@$(H)/test/smoke
+
 clean:		## remove build/
 	rm -rf build
 
 .PHONY: help run check check-all kunit selftest shell bench check-debug check-race check-64k \
 	compare models perf-record perf-test build deb deb-check lint coverage fuzz bisect tree \
-	save rebase series deps qemu-pmu clean
+	save rebase series deps qemu-pmu smoke clean
