@@ -3,17 +3,27 @@
  * A gate that moves: the account of a member follows the depth, whatever moves the depth
  * and whatever this interrupts.
  *
- * perf_gate_flip() and perf_gate_inside() are those of
- * kernel/events/gate/split.h. The rest stands for code in kernel/events/gate/fire.c,
- * settle.c and settle.h unless told:
+ * perf_gate_make_act(), perf_gate_next_depth(), perf_gate_flip() and perf_gate_inside()
+ * are those of kernel/events/gate/split.h. The rest stands for code in
+ * kernel/events/gate/fire.c, settle.c and settle.h unless told:
  *
- *	step()		perf_gate_update_depth(): the loop around atomic_try_cmpxchg()
- *	fire()		__perf_gate_fire(), perf_gate_settle_active() and, with -DBY_CORE,
- *			perf_gate_fire_links() and perf_gate_can_settle()
+ *	step()		perf_gate_update_depth(): atomic_fetch_xor(), or with -DNEST the
+ *			loop around atomic_try_cmpxchg(); with -DTRACED also
+ *			perf_gate_trace_step()
+ *	fire()		__perf_gate_fire() and perf_gate_fire_links(): first with @simple,
+ *			then without
+ *	AT_HAND		perf_gate_update_count() can tell the count
+ *	settle_active()	perf_gate_settle_active() on the CPU of the event, with
+ *			perf_gate_can_settle() as CAN_SETTLE
+ *	held		perf_gate_deferring
+ *	ON_PMU		perf_gate_on_pmu() in gate.h
  *	READABLE	perf_gate_readable() in gate.h
  *	listed		the member is on perf_gate_state::active, where firings find it
  *	settle()	perf_gate_settle(): perf_gate_defer_begin(), pmu::read(), move()
- *	move()		perf_gate_move() with perf_gate_publish() and its latch
+ *	move()		perf_gate_flip_account() if the state differs, with perf_gate_publish()
+ *			and its latch
+ *	second		with -DSECOND, a further member on the list, which the core
+ *			counts; only the state of its account is modelled
  *	read_pmu()	pmu::read() of a driver: hw.prev_count, then the count
  *	task		the CPU of the event: the task counts; the kernel, interrupts off,
  *			fires, directly or in an IRQ; reads as perf_pmu_read() and
@@ -27,26 +37,32 @@
  *			context's lock while the event runs nowhere
  *	reader		__perf_gate_count() in account.c, on another CPU
  *
- * One step is one access to memory that others see. All triggers toggle, so that
- * the depth tells how many there were. A count is one unit of work of the task, and
- * takes one unit of time. No unit comes between a firing and its irq_work, which
- * interrupts the CPU that queued it as soon as interrupts are on.
+ * One step is one access to memory that others see. All triggers toggle, or with -DNEST
+ * each firing is that of a starter or of a stopper. A count is one unit of work of the
+ * task, and takes one unit of time. No unit comes between a firing and its irq_work,
+ * which interrupts the CPU that queued it as soon as interrupts are on.
  *
  * Assertions: no transition is lost; at rest, what lies inside of the account
  * is what the task did while the depth was not 0, in count and in time; no reader
  * finds more than there is, or less than before.
  *
- * Left out: further members and contexts, which share nothing that moves but the depth;
- * PMUs that are stopped, AUX area events, the user page (see user_page.pml), reset, and
- * links.
+ * Left out: other contexts, which share nothing that moves; PMUs that are stopped, AUX
+ * area events, late overflows, recorded windows, the user page (see user_page.pml), reset,
+ * and links.
  *
  *	Model gate
  *	Model gate_deferred -DNO_GATE_NMI
+ *	Model gate_nest -DNEST -DBY_CORE
+ *	Model gate_traced -DTRACED -DBY_CORE
+ *	Model gate_second -DSECOND -DNO_GATE_NMI
  *	Model gate_by_core -DBY_CORE
  *	Model gate_catch_up -DBY_CORE -DCATCH_UP
  *	Model gate_reader -DREADER
  *	Model gate_reader_by_core -DREADER -DBY_CORE
- *	Mutant DEPTH_PLAIN: a load and a store instead of atomic_try_cmpxchg()
+ *	Mutant DEPTH_PLAIN: a load and a store instead of atomic_fetch_xor()
+ *	Mutant NEST_PLAIN -DNEST -DBY_CORE: a load and a store instead of atomic_try_cmpxchg()
+ *	Mutant TRACE_HELD -DTRACED -DBY_CORE: the state from before the trace event is used after it
+ *	Mutant SECOND_HELD -DSECOND -DNO_GATE_NMI: a further member follows an older state
  *	Mutant NO_HOLD: a firing that interrupts a move moves as well
  *	Mutant STEP_FIRST -DBY_CORE: a firing defers others after its step only
  *	Mutant HELD_TO_ITSELF -DBY_CORE: a firing that interrupts a move queues no irq_work
@@ -88,6 +104,7 @@ byte locked;
 byte held;
 bool pmu_disabled;
 bool work_queued;
+bool second_work_queued;
 
 /* perf_gate_state and perf_gate_account */
 byte depth;
@@ -96,6 +113,7 @@ byte latch;
 byte acct_count[2];
 byte acct_time[2];
 bool acct_open[2];
+bool second_open;
 
 /* perf_event. Its counter may be another event's while it is off. */
 bool on_cpu = true;
@@ -107,14 +125,15 @@ byte time_running;
 byte tstamp;
 byte clock;
 
-/* History, for the checks */
-byte fired;
+/* The depth after the firings so far, and the work inside of the windows */
+byte wanted;
 byte inside;
 
 /* Variables of the functions of split.h, one for each process */
 byte total[3], total_time[3], new_count[3], new_time[3];
 bool new_open[3];
 byte old_depth[3], new_depth[3];
+bool starts[3];
 byte seen_total, seen_part, value;
 byte seen_open;
 
@@ -125,19 +144,44 @@ byte seen_open;
 #define HELD		(held != 0)
 #endif
 #ifdef NO_DISABLED
-#define READABLE	(on_cpu && !HELD)
+#define ON_PMU		(on_cpu)
 #else
-#define READABLE	(on_cpu && !pmu_disabled && !HELD)
+#define ON_PMU		(on_cpu && !pmu_disabled)
 #endif
+#define READABLE	(ON_PMU && !HELD)
 #define RUNNING_TIME	(time_running + (is_active -> clock - tstamp : 0))
 
+/* Compute the depth after a firing from the depth before it. */
 inline next_depth()
 {
+#ifdef NEST
 	c_code {
 		int pid = ((P0 *)_this)->_pid;
+		unsigned long act = perf_gate_make_act(now.starts[pid] ? PERF_GATE_STARTER :
+									 PERF_GATE_STOPPER, true);
 
-		now.new_depth[pid] = !now.old_depth[pid];
+		now.new_depth[pid] = perf_gate_next_depth(now.old_depth[pid], act);
 	}
+#else
+	new_depth[_pid] = !old_depth[_pid]
+#endif
+}
+
+/* Keep account of what the firings ask for, in the instant in which the depth changes. */
+inline apply()
+{
+	depth = new_depth[_pid];
+#ifdef NEST
+	c_code {
+		unsigned long act = perf_gate_make_act(now.starts[((P0 *)_this)->_pid] ?
+						       PERF_GATE_STARTER : PERF_GATE_STOPPER,
+						       true);
+
+		now.wanted = perf_gate_next_depth(now.wanted, act);
+	}
+#else
+	wanted = !wanted
+#endif
 }
 
 inline flip()
@@ -157,31 +201,70 @@ inline flip()
 	}
 }
 
+#ifdef NEST_PLAIN
+#define UNCHANGED	true
+#else
+#define UNCHANGED	(depth == old_depth[_pid])
+#endif
+
+/*
+ * Set @moves if the gate opens or closes, and @opens to its new state. An interrupt may
+ * come before the result is used.
+ */
 inline step()
 {
-	old_depth[_pid] = depth;
-#ifdef DEPTH_PLAIN
-	next_depth();
-	atomic { depth = new_depth[_pid]; fired++ };
-#else
+#ifdef NEST
+	if
+	:: starts[_pid] = true
+	:: starts[_pid] = false
+	fi;
+	atomic { old_depth[_pid] = depth; next_depth() };
 	do
+	:: atomic { new_depth[_pid] == old_depth[_pid] -> break }
 	:: atomic {
-		depth == old_depth[_pid] ->
-			next_depth();
-			depth = new_depth[_pid];
-			fired++;
+		new_depth[_pid] != old_depth[_pid] && UNCHANGED ->
+			apply();
 			break
 	   }
-	:: else -> old_depth[_pid] = depth
+	:: atomic {
+		new_depth[_pid] != old_depth[_pid] && !UNCHANGED ->
+			old_depth[_pid] = depth;
+			next_depth()
+	   }
 	od;
+#else
+#ifdef DEPTH_PLAIN
+	old_depth[_pid] = depth;
+	atomic { next_depth(); apply() };
+#else
+	atomic { old_depth[_pid] = depth; next_depth(); apply() };
+#endif
 #endif
 	atomic {
-#ifdef BY_CORE
+		moves = (old_depth[_pid] != 0) != (new_depth[_pid] != 0);
 		opens = new_depth[_pid] != 0;
-#endif
 		old_depth[_pid] = 0;
-		new_depth[_pid] = 0
+		new_depth[_pid] = 0;
+		starts[_pid] = false
 	}
+}
+
+/* The state of the gate after a section in which an NMI could move it */
+#ifdef TRACE_HELD
+#define trace_step()	skip
+#else
+#define trace_step()	opens = depth != 0
+#endif
+
+inline traced_step()
+{
+	step();
+#ifdef TRACED
+	if
+	:: moves -> let_go(); hold(); trace_step()
+	:: !moves
+	fi
+#endif
 }
 
 inline read_pmu()
@@ -292,46 +375,109 @@ inline queue_work()
 #endif
 
 #ifdef HELD_TO_ITSELF
-#define queue_held_work()	skip
+#define MAY_QUEUE	(!HELD)
 #else
-#define queue_held_work()	queue_work()
+#define MAY_QUEUE	true
 #endif
+
+#ifdef BY_CORE
+#define AT_HAND(direct)		true
+#define CAN_SETTLE(direct)	(!HELD)
+#else
+#define AT_HAND(direct)		(ON_PMU && (direct || GATE_NMI))
+#define CAN_SETTLE(direct)	(READABLE && (direct || GATE_NMI))
+#endif
+
+inline settle_active(direct)
+{
+	if
+	:: CAN_SETTLE(direct) -> settle(true)
+	:: !CAN_SETTLE(direct) && MAY_QUEUE -> queue_work()
+	:: else
+	fi
+}
+
+/* perf_gate_settle() for the further member */
+inline settle_second()
+{
+#ifdef SECOND
+	hold();
+	opens = depth != 0;
+	second_open = opens;
+	let_go()
+#else
+	skip
+#endif
+}
+
+#ifdef SECOND_HELD
+#define second_step()	skip
+#else
+#define second_step()	opens = depth != 0
+#endif
+
+/* The members of a gate that moves, where the trigger interrupted nothing that defers */
+inline fire_simply(direct)
+{
+	if
+	:: AT_HAND(direct) ->
+		if
+		:: READ(true) -> read_pmu()
+		:: else
+		fi;
+		move(opens)
+	:: !AT_HAND(direct) ->
+		let_go();
+		settle_active(direct);
+		hold();
+		second_step()
+	fi;
+#ifdef SECOND
+	second_open = opens
+#endif
+}
+
+/* The members of a gate that moves, in other places, or if the trigger is not active */
+inline fire_slowly(direct)
+{
+	let_go();
+	settle_active(direct);
+#ifdef SECOND
+	if
+	:: !HELD -> settle_second()
+	:: HELD -> second_work_queued = true
+	fi;
+#endif
+	hold()
+}
 
 /* On the CPU of the event */
 inline fire(direct)
 {
-#ifdef BY_CORE
 	if
 	:: !HELD ->
 #ifdef STEP_FIRST
-		step();
+		traced_step();
 		hold();
 #else
 		hold();
-		step();
+		traced_step();
 #endif
 		if
-		:: listed -> move(opens)
-		:: !listed
+		:: moves && listed -> fire_simply(direct)
+		:: !(moves && listed)
 		fi;
-		opens = false;
 		let_go()
-	:: HELD ->
-		step();
-		opens = false;
+	:: true ->
+		hold();
+		traced_step();
 		if
-		:: listed -> queue_held_work()
-		:: !listed
-		fi
-	fi
-#else
-	step();
-	if
-	:: !listed
-	:: listed && (!READABLE || !(direct || GATE_NMI)) -> queue_work()
-	:: listed && READABLE && (direct || GATE_NMI) -> settle(true)
-	fi
-#endif
+		:: moves && listed -> fire_slowly(direct)
+		:: !(moves && listed)
+		fi;
+		let_go()
+	fi;
+	atomic { moves = false; opens = false }
 }
 
 /* __perf_event_update_time() by perf_gate_call_deferring() */
@@ -353,9 +499,7 @@ inline sched_out()
 	/* pmu::del(); the counter may be another event's now. */
 	atomic { count = count + counter - prev_count; counter = prev_count + 5 };
 #endif
-#ifndef STAYS_ACTIVE
 	listed = false;
-#endif
 	on_cpu = false;
 	update_time();
 	is_active = false;
@@ -381,6 +525,8 @@ inline sched_in()
 #if defined(ACTIVE_LATE) || defined(ACTIVE_LATE_BY_CORE)
 	listed = true;
 #endif
+	settle_second();
+	opens = false;
 #ifndef BY_CORE
 	/* pmu::add() */
 	atomic { prev_count = 0; counter = 0 };
@@ -393,12 +539,12 @@ inline sched_in()
 active proctype task() provided (running <= _pid)
 {
 	byte old, new, left, units;
-	bool opens;
+	bool moves, opens;
 
 end:
 	do
 	:: atomic {
-		units < UNITS && is_active && !work_queued ->
+		units < UNITS && is_active && !work_queued && !second_work_queued ->
 			units++;
 			clock++;
 #ifdef BY_CORE
@@ -428,6 +574,12 @@ end:
 		/* perf_gate_settle_work() */
 		if
 		:: READABLE -> settle(true)
+		:: else
+		fi
+	:: second_work_queued ->
+		second_work_queued = false;
+		if
+		:: READABLE -> settle_second(); opens = false
 		:: else
 		fi
 	od
@@ -469,7 +621,7 @@ inline read_count()
 active proctype nmi() provided (running <= _pid)
 {
 	byte old, new, left, was;
-	bool opens;
+	bool moves, opens;
 
 	do
 	/* A trigger of the task runs with it. */
@@ -490,19 +642,17 @@ active proctype nmi() provided (running <= _pid)
 active proctype other()
 {
 	byte old, new;
-	bool opens;
+	bool moves, opens;
 
 	if
 	:: true
 	:: atomic { !locked && !is_active -> locked = ELSEWHERE };
 		clock++;
 		step();
-#ifdef BY_CORE
-		opens = false;
+		atomic { moves = false; opens = false };
 #ifdef CATCH_UP
 		/* __perf_gate_catch_up(), in case the event counts here */
 		settle(false);
-#endif
 #endif
 		locked = false
 	fi
@@ -534,9 +684,12 @@ active proctype rest()
 {
 	timeout;
 	atomic {
-		assert(running == TASK && held == 0 && !work_queued);
+		assert(running == TASK && held == 0 && !work_queued && !second_work_queued);
 		assert(is_active && SETTLED);
-		assert(depth == (fired & 1));
+#ifdef SECOND
+		assert(second_open == (depth != 0));
+#endif
+		assert(depth == wanted);
 		assert(latch % 2 == 0 && acct_count[0] == acct_count[1]);
 #ifndef BY_CORE
 		count = count + counter - prev_count;
