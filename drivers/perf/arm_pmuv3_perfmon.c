@@ -99,6 +99,7 @@ void arm_pmuv3_perfmon_add(const struct arm_pmu *cpu_pmu)
 {
 	u64 counters;
 
+	static_assert(ARMPMU_MAX_HWEVENTS <= PFM_MAX_PMDS);
 	bitmap_to_arr64(&counters, cpu_pmu->cntr_mask, ARMPMU_MAX_HWEVENTS);
 	pfm_arm_map.model = cpu_pmu->name;
 	pfm_arm_map.pmcs = counters;

@@ -10,6 +10,8 @@ struct perf_event_attr;
 
 /* Maximum number of control registers of a map */
 #define PFM_MAX_PMCS		64
+/* Maximum number of data registers of a map: an arm64 PMU may have 33 counters */
+#define PFM_MAX_PMDS		33
 
 /**
  * struct pfm_pmc_val - value written to a control register

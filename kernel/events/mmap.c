@@ -188,7 +188,8 @@ static int perf_mmap_rb(struct vm_area_struct *vma, struct perf_event *event,
 		 * both events will end up scribbling the same user_page;
 		 * which makes no sense.
 		 */
-		if (!atomic_read(&event->mmap_count))
+		if (!atomic_read(&event->mmap_count) ||
+		    event->rb->user_page_id != event->id)
 			return -EBUSY;
 
 		if (atomic_inc_not_zero(&event->rb->mmap_count)) {

@@ -30,13 +30,6 @@ static int __perf_event_read_cpu(struct perf_event *event, int event_cpu)
 	if ((unsigned int)event_cpu >= nr_cpu_ids)
 		return event_cpu;
 
-	/*
-	 * Read on the CPU of the event: a firing there takes no lock that could exclude a
-	 * read elsewhere.
-	 */
-	if (perf_gates_exist())
-		return event_cpu;
-
 	if (event->group_caps & PERF_EV_CAP_READ_SCOPE) {
 		const struct cpumask *cpumask;
 
@@ -148,8 +141,16 @@ int perf_event_read_local(struct perf_event *event, u64 *value,
 	 * Get the event CPU numbers, and adjust them to local if the event is
 	 * a per-package event that can be read locally
 	 */
-	event_oncpu = __perf_event_read_cpu(event, event->oncpu);
-	event_cpu = __perf_event_read_cpu(event, event->cpu);
+	event_oncpu = event->oncpu;
+	event_cpu = event->cpu;
+	/*
+	 * Read an event that has a gate on its CPU: a firing there takes no lock that could
+	 * exclude a read elsewhere.
+	 */
+	if (!perf_gate_has_account(event)) {
+		event_oncpu = __perf_event_read_cpu(event, event_oncpu);
+		event_cpu = __perf_event_read_cpu(event, event_cpu);
+	}
 
 	/* If this is a per-CPU event, it must be for this CPU */
 	if (!(event->attach_state & PERF_ATTACH_TASK) &&
@@ -229,7 +230,9 @@ again:
 		};
 
 		preempt_disable();
-		event_cpu = __perf_event_read_cpu(event, event_cpu);
+		/* Any member of the group may have a gate, see perf_event_read_local(). */
+		if (!perf_gates_exist())
+			event_cpu = __perf_event_read_cpu(event, event_cpu);
 
 		/*
 		 * Purposely ignore the smp_call_function_single() return

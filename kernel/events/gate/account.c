@@ -137,18 +137,19 @@ void perf_gate_init_account(struct perf_gate_account *account, struct perf_event
 }
 
 /**
- * perf_gate_alloc_account() - Allocate the account of an inherited event, which is open
+ * perf_gate_alloc_account() - Allocate the account of an inherited event
  * @event:	The event
+ * @open:	State of the account
  *
  * Context: Process context, may sleep.
  * Return: The account, NULL without memory.
  */
-struct perf_gate_account *perf_gate_alloc_account(struct perf_event *event)
+struct perf_gate_account *perf_gate_alloc_account(struct perf_event *event, bool open)
 {
 	struct perf_gate_account *account = perf_gate_zalloc(sizeof(*account));
 
 	if (account)
-		perf_gate_init_account(account, event, true);
+		perf_gate_init_account(account, event, open);
 
 	return account;
 }
@@ -359,9 +360,7 @@ int perf_gate_read_values(struct perf_event *event, u64 read_format, u64 running
 	struct perf_event *child;
 	int n;
 
-	values[0] = 0;
-	values[1] = 0;
-	values[2] = 0;
+	memset(values, 0, PERF_GATE_NR_VALUES * sizeof(*values));
 
 	guard(mutex)(&event->child_mutex);
 

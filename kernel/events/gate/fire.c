@@ -266,7 +266,8 @@ perf_gate_fire_links(struct perf_event *event, unsigned long pass,
 			if (simple &&
 			    (perf_gate_update_count(account, account->event, flags) ||
 			     perf_gate_fetch_watched(account, account->event, time, open))) {
-				perf_gate_move(account, account->event, time, open);
+				if (account->split[0].open != open)
+					perf_gate_flip_account(account, account->event, time);
 				perf_gate_update_userpage(account);
 				continue;
 			}

@@ -263,15 +263,6 @@ static __always_inline bool perf_gate_wants_open(struct perf_gate_account *accou
 	return state ? atomic_read(&state->depth) : account->split[0].open;
 }
 
-/* Assign each member: the compiler would copy a struct with padding through the stack. */
-static __always_inline void
-perf_gate_store(struct perf_gate_split *to, const struct perf_gate_split *split)
-{
-	to->count = split->count;
-	to->running = split->running;
-	to->open = split->open;
-}
-
 /*
  * Put a split in force. The caller defers firings, and runs on the CPU of the event, or
  * holds the lock of its context while the event does not run. Inline, because the call
@@ -281,23 +272,20 @@ static __always_inline void
 perf_gate_publish(struct perf_gate_account *account, const struct perf_gate_split *split)
 {
 	write_seqcount_latch_begin(&account->latch);
-	perf_gate_store(&account->split[0], split);
+	account->split[0] = *split;
 	write_seqcount_latch(&account->latch);
-	perf_gate_store(&account->split[1], split);
+	account->split[1] = *split;
 	write_seqcount_latch_end(&account->latch);
 }
 
-/* Move the account to the state @open, which must differ from its present state. */
+/* Open an account that is closed, or close one that is open. */
 static __always_inline void
-perf_gate_flip_account(struct perf_gate_account *account, struct perf_event *event,
-		       u64 time, bool open)
+perf_gate_flip_account(struct perf_gate_account *account, struct perf_event *event, u64 time)
 {
 	struct perf_gate_split split = perf_gate_flip(&account->split[0],
 						      local64_read(&event->count),
 						      perf_gate_running(event, time));
 
-	/* It already equals @open; the assignment tells the compiler so. */
-	split.open = open;
 	perf_gate_publish(account, &split);
 }
 
@@ -423,7 +411,7 @@ void perf_gate_put_key(void);
 void *perf_gate_zalloc(size_t size);
 void perf_gate_init_account(struct perf_gate_account *account, struct perf_event *event,
 			    bool open);
-struct perf_gate_account *perf_gate_alloc_account(struct perf_event *event);
+struct perf_gate_account *perf_gate_alloc_account(struct perf_event *event, bool open);
 struct perf_gate_member *perf_gate_alloc_member(void);
 void perf_gate_free_member(struct perf_gate_member *member);
 
@@ -489,6 +477,7 @@ perf_gate_find_state(struct perf_event_context *ctx, struct perf_gate *gate)
 /* life.c */
 struct perf_gate *perf_gate_alloc(struct perf_event *event, int depth);
 void perf_gate_put(struct perf_gate *gate);
+unsigned int perf_gate_compute_load(struct perf_gate *gate, struct perf_event *more);
 int perf_gate_enter(struct perf_event *event, struct perf_gate *gate, int depth,
 		    struct perf_gate_member **member);
 void perf_gate_exit(struct perf_event *event, bool open);
@@ -497,6 +486,5 @@ void perf_gate_exit(struct perf_event *event, bool open);
 void perf_gate_unlink(struct perf_gate_link *link, unsigned int roles);
 int perf_gate_link(struct perf_event *event, struct perf_event *other, unsigned int role);
 void perf_gate_unlink_trigger(struct perf_event *trigger, unsigned int role);
-void perf_gate_clear(struct perf_event *event);
 
 #endif /* _KERNEL_EVENTS_GATE_GATE_H */

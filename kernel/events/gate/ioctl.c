@@ -67,7 +67,7 @@ long perf_gate_ioctl(struct perf_event *event, unsigned int cmd, unsigned long a
 
 	ctx = perf_event_ctx_lock(event);
 	if (cmd == PERF_EVENT_IOC_CLEAR_GATE)
-		perf_gate_clear(event);
+		perf_gate_exit(event, true);
 	else
 		perf_gate_unlink_trigger(event, role);
 	perf_event_ctx_unlock(event, ctx);

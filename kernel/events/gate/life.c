@@ -74,27 +74,37 @@ struct perf_gate *perf_gate_alloc(struct perf_event *event, int depth)
 	return gate;
 }
 
-static void perf_gate_count_load(struct perf_gate *gate)
+/**
+ * perf_gate_compute_load() - Compute perf_gate::load
+ * @gate:	The gate
+ * @more:	Event to be counted as one more member, or NULL
+ *
+ * Context: Process context, perf_event_context::mutex of the members held.
+ * Return: The maximum number of members that can run on one CPU.
+ */
+unsigned int perf_gate_compute_load(struct perf_gate *gate, struct perf_event *more)
 {
-	unsigned int any = 0, here = 0, most = 0;
+	unsigned int any = more && more->cpu < 0, most = more && more->cpu >= 0, here = 0;
 	struct perf_gate_member *member;
-	int cpu = -1;
+	int last = -1;
 
 	list_for_each_entry(member, &gate->members, node) {
-		struct perf_event *event = member->account.event;
+		int cpu = member->account.event->cpu;
 
-		if (event->cpu < 0) {
+		if (cpu < 0) {
 			any++;
 			continue;
 		}
-		here = event->cpu == cpu ? here + 1 : 1;
-		cpu = event->cpu;
-		most = max(most, here);
+		if (cpu != last)
+			here = more && more->cpu == cpu;
+		last = cpu;
+		most = max(most, ++here);
 	}
-	gate->load = any + most;
+
+	return any + most;
 }
 
-/* Add a member in the order of CPUs, on which perf_gate_count_load() relies. */
+/* Add a member in the order of CPUs, on which perf_gate_compute_load() relies. */
 static void perf_gate_add_member(struct perf_gate *gate, struct perf_event *event)
 {
 	struct perf_gate_member *member;
@@ -104,7 +114,7 @@ static void perf_gate_add_member(struct perf_gate *gate, struct perf_event *even
 			break;
 	}
 	list_add_tail(&perf_gate_member(event)->node, &member->node);
-	perf_gate_count_load(gate);
+	gate->load = perf_gate_compute_load(gate, NULL);
 }
 
 /* Remove a member. With the last member remove the links, so that the gate ends. */
@@ -113,7 +123,7 @@ static void perf_gate_del_member(struct perf_gate *gate, struct perf_event *even
 	struct perf_gate_link *link, *next;
 
 	list_del_init(&perf_gate_member(event)->node);
-	perf_gate_count_load(gate);
+	gate->load = perf_gate_compute_load(gate, NULL);
 	if (list_empty(&gate->members)) {
 		list_for_each_entry_safe(link, next, &gate->links, gate_node)
 			perf_gate_unlink(link, PERF_GATE_TOGGLE);
@@ -141,7 +151,7 @@ static int perf_gate_prepare_children(struct perf_event *event, struct perf_gate
 		change->event = child;
 		change->joins = !list_empty(&gate->members);
 		if (!child->gate_account) {
-			change->account = perf_gate_alloc_account(child);
+			change->account = perf_gate_alloc_account(child, true);
 			if (!change->account || perf_gate_inherit_window(child))
 				return -ENOMEM;
 		}
@@ -324,25 +334,21 @@ int __perf_gate_inherit(struct perf_event *child, struct perf_event *source)
 
 	lockdep_assert_held(&child->parent->child_mutex);
 
-	account = perf_gate_alloc_account(child);
-	if (!account || perf_gate_inherit_window(child)) {
-		kfree(account);
-		return -ENOMEM;
-	}
-	perf_gate_set_watched(account, child->gate_window);
-
 	depth = source->gate_state ? atomic_read(&source->gate_state->depth) : 1;
 	if (child->ctx->gate_thread && READ_ONCE(gate->nr_starters))
 		depth = 0;
 	state = perf_gate_get_state(child->ctx, gate, depth, false);
-	if (!state) {
-		kfree(account);
+	if (!state)
 		return -ENOMEM;
-	}
 
 	/* The event has no count yet, so its account can start in the state of the gate. */
-	account->split[0].open = atomic_read(&state->depth);
-	account->split[1].open = account->split[0].open;
+	account = perf_gate_alloc_account(child, atomic_read(&state->depth));
+	if (!account || perf_gate_inherit_window(child)) {
+		kfree(account);
+		perf_gate_drop_state(child->ctx, state);
+		return -ENOMEM;
+	}
+	perf_gate_set_watched(account, child->gate_window);
 	child->gate_account = account;
 	child->gate_state = state;
 

@@ -20,6 +20,7 @@
 #include <linux/perf_event.h>
 #include <linux/rculist.h>
 #include <linux/slab.h>
+#include <linux/trace_events.h>
 
 #include "gate.h"
 
@@ -61,6 +62,13 @@ static bool perf_gate_can_fire(struct perf_event *event)
 	if (has_aux(event) || event->attr.aux_output ||
 	    event->event_caps & PERF_EV_CAP_NO_GATE ||
 	    perf_gate_is_bpf_output(event))
+		return false;
+
+	/*
+	 * A firing may queue irq_work, as a sample does. irq_work_exit allows no samples, because
+	 * its samples would then never end.
+	 */
+	if (event->tp_event && event->tp_event->perf_perm)
 		return false;
 
 	return perf_event_is_swevent(event) || is_sampling_event(event);
@@ -120,22 +128,6 @@ static unsigned int perf_gate_trigger_load(struct perf_event *trigger)
 		load += link->gate->load;
 
 	return load;
-}
-
-/* Compute the load of a gate that gets @event as one more member. */
-static unsigned int perf_gate_load_with(struct perf_gate *gate, struct perf_event *event)
-{
-	struct perf_gate_member *member;
-	unsigned int here = 1;
-
-	if (event->cpu < 0)
-		return gate->load + 1;
-
-	list_for_each_entry(member, &gate->members, node)
-		here += member->account.event->cpu < 0 ||
-			member->account.event->cpu == event->cpu;
-
-	return max(gate->load, here);
 }
 
 static struct perf_gate_link *perf_gate_find_link(struct perf_event *trigger,
@@ -256,18 +248,6 @@ void perf_gate_unlink_trigger(struct perf_event *trigger, unsigned int role)
 		perf_gate_set_all(open[nr_open], true);
 }
 
-/**
- * perf_gate_clear() - Remove an event from its gate and open it
- * @event:	The event
- *
- * Context: Process context, perf_event_context::mutex of @event held.
- */
-void perf_gate_clear(struct perf_event *event)
-{
-	if (event->gate_account)
-		perf_gate_exit(event, true);
-}
-
 /*
  * Memory and references to the key for a change, acquired before taking locks that do not
  * allow this.
@@ -385,7 +365,7 @@ static int perf_gate_check_join(struct perf_event *event, struct perf_event *oth
 	unsigned int load;
 
 	gate = other->gate;
-	load = perf_gate_load_with(gate, event);
+	load = perf_gate_compute_load(gate, event);
 	if (load > PERF_GATE_MAX)
 		return -ENOSPC;
 

@@ -10,20 +10,8 @@
 #include "windows.h"
 
 /*
- * Move the account to the state @open; the caller defers firings. A firing that
- * interrupts this and asks for another state queues irq_work.
- */
-static __always_inline void
-perf_gate_move(struct perf_gate_account *account, struct perf_event *event, u64 time,
-	       bool open)
-{
-	if (account->split[0].open != open)
-		perf_gate_flip_account(account, event, time, open);
-}
-
-/*
  * Let the account follow the depth. @time is perf_event_ctx_time(). With @read, read
- * the PMU first.
+ * the PMU first. A firing that interrupts this and asks for another state queues irq_work.
  */
 static __always_inline void
 perf_gate_settle(struct perf_gate_account *account, u64 time, bool read)
@@ -40,7 +28,7 @@ perf_gate_settle(struct perf_gate_account *account, u64 time, bool read)
 		}
 		if (unlikely(event->gate_window))
 			perf_gate_window_settle(event, time, open);
-		perf_gate_move(account, event, time, open);
+		perf_gate_flip_account(account, event, time);
 	}
 	perf_gate_defer_end();
 }

@@ -174,7 +174,7 @@ static void perf_gate_open_account(struct perf_event *event)
 	account->opened++;
 	if (perf_gate_on_pmu(event))
 		event->pmu->read(event);
-	perf_gate_flip_account(account, event, perf_event_ctx_time(event), true);
+	perf_gate_flip_account(account, event, perf_event_ctx_time(event));
 }
 
 static void __perf_gate_change(struct perf_event *event, void *data)

@@ -69,6 +69,9 @@ noinline void perf_gate_steer(struct perf_gate_account *account,
 		return;
 
 	if (context == PERF_GATE_ANYWHERE) {
+		/* The event starts late, so its window is not whole. */
+		if (!perf_gate_wants_stop(account))
+			perf_gate_drop_window(account->event);
 		irq_work_queue(&account->work);
 		return;
 	}

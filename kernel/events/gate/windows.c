@@ -71,9 +71,14 @@ void perf_gate_init_histogram(struct perf_gate_histogram *histogram)
 	histogram->min = U64_MAX;
 }
 
-/* Inline, because firings call it, see perf_gate_publish(). */
-static __always_inline void __perf_gate_count_window(struct perf_gate_histogram *histogram,
-						     u64 value)
+/**
+ * perf_gate_count_window() - Count a window
+ * @histogram:	Histogram of this CPU
+ * @value:	Measured value of the window
+ *
+ * Context: Any, with interrupts off.
+ */
+void perf_gate_count_window(struct perf_gate_histogram *histogram, u64 value)
 {
 	u64 *bucket = &histogram->bucket[perf_event_histogram_bucket(value)];
 
@@ -87,18 +92,6 @@ static __always_inline void __perf_gate_count_window(struct perf_gate_histogram 
 	smp_wmb();
 	WRITE_ONCE(*bucket, *bucket + 1);
 	perf_gate_histogram_end(histogram);
-}
-
-/**
- * perf_gate_count_window() - Count a window
- * @histogram:	Histogram of this CPU
- * @value:	Measured value of the window
- *
- * Context: Any, with interrupts off.
- */
-void perf_gate_count_window(struct perf_gate_histogram *histogram, u64 value)
-{
-	__perf_gate_count_window(histogram, value);
 }
 
 /* Read a value, which on 32 bits could change between the reads of its halves. */
@@ -133,7 +126,7 @@ void perf_gate_add_histogram(struct perf_gate_histogram *histogram,
 		out->bucket[i] += windows;
 		out->windows += windows;
 	}
-	/* Pairs with the barrier in __perf_gate_count_window(). */
+	/* Pairs with the barrier in perf_gate_count_window(). */
 	smp_rmb();
 	out->sum += perf_gate_read_value(histogram, &histogram->sum);
 	out->min = min(out->min, perf_gate_read_value(histogram, &histogram->min));
@@ -252,7 +245,7 @@ void perf_gate_window_end(struct perf_event *event, u64 time)
 
 	value = local64_read(&event->count) - window->count;
 	if (likely(window->counts)) {
-		__perf_gate_count_window(this_cpu_ptr(window->counts), value);
+		perf_gate_count_window(this_cpu_ptr(window->counts), value);
 		return;
 	}
 

@@ -3,9 +3,9 @@
  * Blocking: a notification makes the target of a context with PFM_FL_NOTIFY_BLOCK wait
  * on its way to user mode.
  *
- * Such a target also waits while perf has throttled its events, so that no sample is
- * lost. It waits for the next tick, as the events would; perf unthrottles events of a
- * thread when that thread comes back to a CPU.
+ * Such a target also waits for one or two ticks when perf has throttled its events, so
+ * that no sample is lost. Perf unthrottles the events of a thread when that thread comes
+ * back to a CPU. pfm_waits_when_throttled() tells when it does.
  *
  * A task work of the target does the waiting. As long as it is queued or runs, it holds
  * a reference to the context. pfm_context::block_queued says that it is queued, and
@@ -58,7 +58,7 @@ static void pfm_block_wait(struct pfm_context *ctx)
 	}
 }
 
-/* Wait for the next tick. A signal does not end this, because the events are throttled. */
+/* Wait for a tick. Signals do not end this, because the events are still throttled. */
 static void pfm_block_until_tick(struct pfm_context *ctx)
 {
 	if (READ_ONCE(ctx->waits_for_tick)) {
@@ -73,7 +73,7 @@ static void pfm_block_until_tick(struct pfm_context *ctx)
  */
 static void pfm_block_target(struct pfm_context *ctx)
 {
-	/* The mutex may be held for any time, so let a fatal signal end the wait. */
+	/* The mutex may be held for any time, see lock.c, so let a fatal signal end the wait. */
 	if (mutex_lock_killable(&ctx->mutex))
 		return;
 	if (ctx->task && ctx->task != current && READ_ONCE(ctx->blocked))

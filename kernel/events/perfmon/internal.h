@@ -30,7 +30,7 @@
  * The numbers of the PMU's registers and those of software events leave a gap between
  * them. A set has a slot only for each number that can exist.
  */
-#define PFM_NR_HW		32
+#define PFM_NR_HW		PFM_MAX_PMDS
 #define PFM_NR_SLOTS		(PFM_NR_HW + PFM_NR_SW)
 
 /* hw_perf_event::interrupts of an event that perf has throttled */
@@ -349,6 +349,10 @@ struct pfm_context {
 	 * pfm_steps_too_long() has carried over from earlier ticks
 	 */
 	u64			longest_ns;
+	/** @throttled: perf has throttled a set, in the tick @throttled_tick in jiffies */
+	bool			throttled;
+	/** @throttled_tick: see @throttled */
+	unsigned long		throttled_tick;
 	/** @step_work: runs pfm_step() */
 	struct irq_work		step_work;
 	/** @wake_work: wakes readers */
@@ -575,8 +579,9 @@ void pfm_overflow_late(struct pfm_context *ctx);
 void pfm_clock_arm(struct pfm_context *ctx, u64 timeout);
 
 /* throttle.c */
-bool pfm_set_throttled(const struct pfm_set *set);
-void pfm_set_throttle(struct pfm_set *set);
+bool pfm_waits_when_throttled(const struct pfm_set *set);
+void pfm_note_throttled(struct pfm_context *ctx);
+void pfm_inherit_throttling(struct pfm_set *set);
 bool pfm_steps_too_long(struct pfm_context *ctx, unsigned long tick, u64 step);
 void pfm_charge_step(struct pfm_context *ctx, u64 begin);
 u64 pfm_limit_switches(struct pfm_set *set, u64 timeout, u64 took);

@@ -77,7 +77,7 @@ static bool pfm_sw_exists(unsigned int num)
  */
 bool pfm_pmd_exists(const struct pfm_context *ctx, unsigned int num)
 {
-	return num < 64 ? ctx->map->pmds & BIT_ULL(num) : pfm_sw_exists(num);
+	return num < PFM_NR_HW ? ctx->map->pmds & BIT_ULL(num) : pfm_sw_exists(num);
 }
 
 /**
@@ -90,7 +90,7 @@ bool pfm_pmd_exists(const struct pfm_context *ctx, unsigned int num)
  */
 bool pfm_pmc_exists(const struct pfm_context *ctx, unsigned int num)
 {
-	return num < 64 ? ctx->map->pmcs & BIT_ULL(num) : pfm_sw_exists(num);
+	return num < PFM_MAX_PMCS ? ctx->map->pmcs & BIT_ULL(num) : pfm_sw_exists(num);
 }
 
 static int pfm_sw_attr(unsigned int num, u32 flags, struct perf_event_attr *attr)

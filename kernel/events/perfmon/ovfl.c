@@ -372,9 +372,7 @@ static bool pfm_decide_overflow(struct pfm_context *ctx, struct pfm_reg *reg,
 	bool next = false;
 
 	pfm_note_overflow(reg);
-	/* A target that waits until the tick executes nothing in user mode meanwhile. */
-	if (reg->event->hw.interrupts == PFM_THROTTLED &&
-	    !(ctx->flags & PFM_FL_NOTIFY_BLOCK && reg->event->attr.exclude_kernel))
+	if (reg->event->hw.interrupts == PFM_THROTTLED && !pfm_waits_when_throttled(set))
 		set->lost++;
 
 	if ((set->flags & PFM_SETFL_OVFL_SWITCH) && reg->left)
@@ -510,8 +508,11 @@ void pfm_overflow(struct perf_event *event, struct perf_sample_data *data,
 	unsigned long flags;
 
 	raw_local_irq_save(flags);
-	if (event->hw.interrupts == PFM_THROTTLED && ctx->flags & PFM_FL_NOTIFY_BLOCK)
-		pfm_queue_step(ctx, PFM_PEND_THROTTLED);
+	if (event->hw.interrupts == PFM_THROTTLED) {
+		pfm_note_throttled(ctx);
+		if (pfm_waits_when_throttled(set))
+			pfm_queue_step(ctx, PFM_PEND_THROTTLED);
+	}
 	if (READ_ONCE(ctx->busy)) {
 		set_bit(reg->num, set->late);
 		pfm_queue_step(ctx, PFM_PEND_LATE);

@@ -109,7 +109,6 @@ static void pfm_activate(struct pfm_context *ctx, struct pfm_set *set, u64 timeo
 static void pfm_switch(struct pfm_context *ctx, struct pfm_set *to, bool restart)
 {
 	struct pfm_set *from = ctx->active;
-	bool throttled = pfm_set_throttled(from);
 	u64 begin = local_clock();
 
 	pfm_account_time(ctx);
@@ -126,8 +125,7 @@ static void pfm_switch(struct pfm_context *ctx, struct pfm_set *to, bool restart
 		pfm_reset_pending(to, restart);
 		pfm_run_set(ctx, NULL, to);
 	}
-	if (throttled)
-		pfm_set_throttle(to);
+	pfm_inherit_throttling(to);
 	pfm_activate(ctx, to, pfm_limit_switches(to, to->timeout, local_clock() - begin));
 }
 
@@ -167,12 +165,9 @@ static void pfm_step_masked(struct pfm_context *ctx, unsigned long pend)
 		pfm_notify(ctx);
 }
 
-/* Make a target that may be blocked wait for the tick that unthrottles the active set. */
+/* Make the target wait until perf no longer throttles its events. */
 static void pfm_step_throttled(struct pfm_context *ctx)
 {
-	if (!(ctx->flags & PFM_FL_NOTIFY_BLOCK) || ctx->state != PFM_LOADED ||
-	    !pfm_set_throttled(ctx->active))
-		return;
 	WRITE_ONCE(ctx->waits_for_tick, true);
 	set_bit(PFM_POST_BLOCK, &ctx->post);
 }
@@ -210,7 +205,8 @@ void pfm_step(struct pfm_context *ctx)
 			pfm_switch(ctx, ctx->active->next, false);
 		else if (pend & BIT(PFM_PEND_RESET))
 			pfm_reset_pending(ctx->active, false);
-		pfm_step_throttled(ctx);
+		if (pend & BIT(PFM_PEND_THROTTLED) && ctx->state == PFM_LOADED)
+			pfm_step_throttled(ctx);
 	}
 	barrier();
 	ctx->busy--;

@@ -3,15 +3,15 @@
  * Limits of the CPU time that a context may take. Perf limits how many overflows an event
  * may have in a tick. This file closes the gaps that this leaves:
  *
- *  - Perf forgets that an event was throttled when its set is switched, so the next set
- *    inherits the wait: pfm_set_throttle().
+ *  - Perf forgets that an event was throttled when its set is switched, so later sets
+ *    inherit the wait: pfm_inherit_throttling().
  *  - pfm_step() takes longer than the overflows that cause it: once it has taken an
  *    eighth of a tick, perf throttles the set at its next overflow: pfm_charge_step().
  *  - The timer of a set is never throttled: a timeout that is too short for the
  *    switches that it causes is extended: pfm_limit_switches().
  *
- * A target that may be blocked waits until it is no longer throttled, so it loses nothing:
- * pfm_step_throttled().
+ * A target that may be blocked waits while its set is throttled, and then loses nothing, if
+ * the set does not count in the kernel: pfm_waits_when_throttled().
  *
  * A step that masks the context is not charged. Nothing is sampled until the tool
  * restarts, so the tool sets the pace, and a target that is blocked for the tool must
@@ -33,25 +33,43 @@ static bool pfm_samples(const struct pfm_reg *reg)
 }
 
 /**
- * pfm_set_throttled() - Tell whether a set waits for the next tick
- * @set:	The set
+ * pfm_waits_when_throttled() - Tell whether the target waits while a set is throttled
+ * @set:	The active set
  *
- * Context: As pfm_step().
- * Return: Whether perf has throttled one of its sampling events.
+ * The target must have agreed to be blocked. It can wait only on its way to user mode, so
+ * a set that counts in the kernel would lose counts meanwhile, and could be throttled in
+ * each wait. pfm_context::block_work cannot make it wait if it is still queued for the
+ * former target.
+ *
+ * Context: Any, on the CPU of the target.
+ * Return: Whether it does, so that throttling loses nothing.
  */
-bool pfm_set_throttled(const struct pfm_set *set)
+bool pfm_waits_when_throttled(const struct pfm_set *set)
 {
+	struct pfm_context *ctx = set->ctx;
 	unsigned int num;
 
-	pfm_assert_step_context(set->ctx);
+	if (!(ctx->flags & PFM_FL_NOTIFY_BLOCK) || test_bit(0, &ctx->block_queued))
+		return false;
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
-		const struct pfm_reg *reg = pfm_reg_at(set, num);
+		const struct perf_event *event = pfm_reg_at(set, num)->event;
 
-		/* Test the throttling first: it is rare, and each switch of sets does this. */
-		if (reg->event && reg->event->hw.interrupts == PFM_THROTTLED && pfm_samples(reg))
-			return true;
+		if (event && !event->attr.exclude_kernel)
+			return false;
 	}
-	return false;
+	return true;
+}
+
+/**
+ * pfm_note_throttled() - Note that perf has throttled the active set in this tick
+ * @ctx:	The context
+ *
+ * Context: Any, on the CPU of the target.
+ */
+void pfm_note_throttled(struct pfm_context *ctx)
+{
+	ctx->throttled_tick = jiffies;
+	ctx->throttled = true;
 }
 
 static void pfm_event_throttle(struct perf_event *event)
@@ -63,29 +81,40 @@ static void pfm_event_throttle(struct perf_event *event)
 }
 
 /**
- * pfm_set_throttle() - Throttle a set until the next tick
+ * pfm_inherit_throttling() - Throttle a set if another one was throttled in this tick
  * @set:	The set, which runs
  *
  * Perf forgets that an event was throttled when it is taken off the PMU, so sets
- * that are switched fast enough could sample without a limit. To prevent that, the
- * next set waits for the tick that its predecessor would have waited for. The
- * whole group waits, because perf throttles groups and the tick starts all of it.
+ * that are switched fast enough could sample without a limit. To prevent that, each set
+ * that samples waits for the tick that the throttled set would have waited for, whatever
+ * sets ran in between. The whole group waits, because perf throttles groups and the tick
+ * starts all of it. A set that only counts does not wait.
  *
  * Context: As pfm_step().
  */
-void pfm_set_throttle(struct pfm_set *set)
+void pfm_inherit_throttling(struct pfm_set *set)
 {
 	struct perf_event *leader = set->leader, *sibling;
-	struct pmu *pmu = leader ? leader->pmu_ctx->pmu : NULL;
+	struct pfm_context *ctx = set->ctx;
+	unsigned int num;
 
-	pfm_assert_step_context(set->ctx);
-	if (!pmu)
+	pfm_assert_step_context(ctx);
+	if (!leader || !ctx->throttled)
 		return;
-	perf_pmu_disable(pmu);
-	pfm_event_throttle(leader);
-	for_each_sibling_event(sibling, leader)
-		pfm_event_throttle(sibling);
-	perf_pmu_enable(pmu);
+	if (ctx->throttled_tick != jiffies) {
+		ctx->throttled = false;
+		return;
+	}
+	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
+		if (!pfm_samples(pfm_reg_at(set, num)))
+			continue;
+		perf_pmu_disable(leader->pmu_ctx->pmu);
+		pfm_event_throttle(leader);
+		for_each_sibling_event(sibling, leader)
+			pfm_event_throttle(sibling);
+		perf_pmu_enable(leader->pmu_ctx->pmu);
+		break;
+	}
 }
 
 /* Time that pfm_step() may take in a tick, in ns */

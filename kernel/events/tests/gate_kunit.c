@@ -1237,7 +1237,33 @@ static struct kunit_suite clock_suite = {
 	.test_cases	= clock_cases,
 };
 
+/* Gates of other events, which any user may have, must not disturb the read. */
+static void event_of_a_package_is_read_on_any_of_its_cpus(struct kunit *test)
+{
+	struct perf_event *event = kunit_kzalloc(test, sizeof(*event), GFP_KERNEL);
+	bool alone;
+	u64 value;
+
+	KUNIT_ASSERT_NOT_NULL(test, event);
+	event->oncpu = -1;
+	event->group_caps = PERF_EV_CAP_READ_ACTIVE_PKG;
+	scoped_guard(migrate) {
+		event->cpu = cpumask_any_but(cpu_online_mask, smp_processor_id());
+		alone = event->cpu >= nr_cpu_ids || topology_physical_package_id(event->cpu) !=
+						topology_physical_package_id(smp_processor_id());
+		if (alone)
+			break;
+		KUNIT_EXPECT_EQ(test, 0, perf_event_read_local(event, &value, NULL, NULL));
+		perf_gate_get_key();
+		KUNIT_EXPECT_EQ(test, 0, perf_event_read_local(event, &value, NULL, NULL));
+		perf_gate_put_key();
+	}
+	if (alone)
+		kunit_skip(test, "no other CPU in the package");
+}
+
 static struct kunit_case core_cases[] = {
+	KUNIT_CASE(event_of_a_package_is_read_on_any_of_its_cpus),
 	KUNIT_CASE(stopped_tracepoint_event_is_scheduled_in_running),
 	KUNIT_CASE(stopped_breakpoint_is_scheduled_in_running),
 	KUNIT_CASE(hit_that_found_no_filter_is_counted),

@@ -3,16 +3,19 @@
  * KUnit walk over the states that events, gates and contexts can be in.
  *
  *	open, close, SET_*, detach, JOIN_GATE, CLEAR_GATE   --.
+ *	enable, disable                                       |
  *	fork, clone as thread, exec, exit                     +--> kernel --.
- *	firing, counting                                    --'--> model ---+--> equal?
+ *	CPU hotplug, migration to another CPU                 +--> model ---+--> equal?
+ *	counting and firing, where the event runs, where    --'
+ *	firings defer, and on another CPU
  *
  * Each step does one thing to the kernel and to a plain model of the drawing in
  * gate/gate.h, and then compares all of both: the gates, links, states, references,
  * accounts, counts and openings. Any step may lack memory for one of the allocations
  * that it makes, and then it must have changed nothing.
  *
- * The tasks obey one at a time and sleep otherwise. A place of the model is a context,
- * which a task may exchange with the task that it forks.
+ * The tasks obey one at a time and sleep otherwise. A place of the model is a context:
+ * that of a CPU, or that of a task, which the task may exchange with one that it forks.
  *
  * gate_walk_kunit.seed= on the command line of the kernel takes another walk.
  */
@@ -20,6 +23,8 @@
 #include <kunit/static_stub.h>
 #include <kunit/test.h>
 #include <linux/completion.h>
+#include <linux/cpu.h>
+#include <linux/irq_work.h>
 #include <linux/kernel.h>
 #include <linux/moduleparam.h>
 #include <linux/perf_event.h>
@@ -28,7 +33,9 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
+#include <linux/smp.h>
 
+#include "../gate.h"
 #include "../internal.h"
 #include "../gate/gate.h"
 #include "gate_walk_model.h"
@@ -75,29 +82,57 @@ static int walk_clone(struct walk_task *child, u64 flags, int exit_signal)
 	return kernel_clone(&args);
 }
 
-/* Count and fire. Return -EINVAL if an event of the task does not follow its gate. */
-static int walk_fire(struct walk_task *self)
+/* Count and fire, on the CPU of the event with preemption disabled. */
+static void walk_fire(struct walk_firing *firing)
+{
+	local64_add(firing->count, &firing->copy->count);
+	if (!firing->defer) {
+		perf_gate_fire(firing->copy, PERF_GATE_BEFORE | PERF_GATE_AFTER);
+		return;
+	}
+
+	guard(irqsave)();
+
+	perf_gate_defer_begin();
+	perf_gate_fire(firing->copy, PERF_GATE_BEFORE | PERF_GATE_AFTER);
+	perf_gate_defer_end();
+}
+
+/* Tell whether an event that runs is active in its state, and its account has followed. */
+static bool walk_follows(struct perf_event *event)
+{
+	struct perf_gate_account *account = event->gate_account;
+
+	return !account ||
+	       (hlist_unhashed(&account->active) == !event->gate_state &&
+		account->split[0].open == perf_gate_wants_open(account));
+}
+
+/* Fire in a task. Return -EINVAL if an event of the task does not follow its gate. */
+static int walk_fire_here(struct walk_firing *firing)
 {
 	struct perf_event *event;
 	int ret = 0;
 
-	preempt_disable();
-	local64_add(self->count, &self->copy->count);
-	perf_gate_fire(self->copy, PERF_GATE_BEFORE | PERF_GATE_AFTER);
+	guard(preempt)();
 
-	/* All events of this task run, so all members are active and settled. */
+	walk_fire(firing);
 	list_for_each_entry(event, &current->perf_event_ctxp->event_list, event_entry) {
-		struct perf_gate_account *account = event->gate_account;
-
-		if (!account)
+		if (event->state < PERF_EVENT_STATE_INACTIVE)
 			continue;
-		if (hlist_unhashed(&account->active) != !event->gate_state ||
-		    account->split[0].open != perf_gate_wants_open(account))
+		/* Interrupts are on, so the work that the firing has queued is about to run. */
+		while (event->gate_account && irq_work_is_busy(&event->gate_account->work))
+			cpu_relax();
+		if (!walk_follows(event))
 			ret = -EINVAL;
 	}
-	preempt_enable();
 
 	return ret;
+}
+
+static void walk_fire_ipi(void *firing)
+{
+	walk_fire(firing);
 }
 
 /* Main function of the tasks. The test's thread, their parent, ignores their exit. */
@@ -111,7 +146,7 @@ static int walk_obey(void *data)
 		wait_for_completion(&self->go);
 		switch (self->action) {
 		case WALK_FIRE:
-			self->result = walk_fire(self);
+			self->result = walk_fire_here(&self->firing);
 			break;
 		case WALK_RUN:
 			complete(&self->done);
@@ -152,8 +187,13 @@ static int walk_order(struct walk_task *task, enum walk_action action)
 }
 
 /* Let the task run, so that its events stay on its CPU until walk_stop(). */
-static void walk_run(struct walk_task *task)
+static void walk_run(struct walk *walk, struct walk_task *task)
 {
+	int cpu = walk->cpus[raw_smp_processor_id() == walk->cpus[0]];
+
+	/* On the CPU of the test, the task would sleep during the step. */
+	if (cpu != walk->offline)
+		set_cpus_allowed_ptr(task->task, cpumask_of(cpu));
 	task->stop = false;
 	task->action = WALK_RUN;
 	complete(&task->go);
@@ -241,18 +281,34 @@ static struct walk_event *pick_event(struct walk *walk)
 	return NULL;
 }
 
+static void walk_init_attr(struct walk *walk, struct walk_event *event,
+			   struct perf_event_attr *attr)
+{
+	*attr = (struct perf_event_attr) {
+		.type		= PERF_TYPE_SOFTWARE,
+		.size		= sizeof(*attr),
+		.config		= PERF_COUNT_SW_DUMMY,
+		.inherit	= event->inherit,
+		.remove_on_exec	= event->remove_on_exec,
+		.start_paused	= event->start_paused,
+		.gate_nest	= event->nest,
+	};
+	if (event->clock)
+		attr->config = event->cpu == NONE ? PERF_COUNT_SW_TASK_CLOCK :
+						    PERF_COUNT_SW_CPU_CLOCK;
+	else if (!pick(walk, 3))
+		attr->sample_period = 1 << 30;
+}
+
 static bool step_open(struct walk *walk)
 {
 	struct walk_event *event = &walk->events[pick(walk, WALK_EVENTS)];
-	struct perf_event_attr attr = {
-		.type	= PERF_TYPE_SOFTWARE,
-		.size	= sizeof(attr),
-		.config	= PERF_COUNT_SW_DUMMY,
-	};
+	struct task_struct *task = walk->tasks->task;
+	struct perf_event_attr attr;
 	struct perf_event *new;
 
-	/* Open all events on the first task, so that most of them are in one context. */
-	if (event->event || !walk->tasks->task)
+	/* Open all events on the first task and two CPUs, so that many share a context. */
+	if (event->event || !task)
 		return true;
 
 	*event = (struct walk_event) {
@@ -261,24 +317,26 @@ static bool step_open(struct walk *walk)
 		.start_paused	= !pick(walk, 3),
 		.nest		= walk->nest ^ !pick(walk, 16),
 		.clock		= !pick(walk, 8),
+		.cpu		= NONE,
 		.gate		= NONE,
 	};
-	attr.inherit = event->inherit;
-	attr.remove_on_exec = event->remove_on_exec;
-	attr.start_paused = event->start_paused;
-	attr.gate_nest = event->nest;
-	if (event->clock)
-		attr.config = PERF_COUNT_SW_TASK_CLOCK;
-	else if (!pick(walk, 3))
-		attr.sample_period = 1 << 30;
-	scnprintf(walk->step, sizeof(walk->step), "open %td", event - walk->events);
+	if (walk->on_cpus ^ !pick(walk, 8)) {
+		event->cpu = walk->cpus[!!pick(walk, 4)];
+		task = NULL;
+	}
+	walk_init_attr(walk, event, &attr);
+	scnprintf(walk->step, sizeof(walk->step), "open %td on CPU %d", event - walk->events,
+		  event->cpu);
 
-	new = perf_event_create_kernel_counter(&attr, -1, walk->tasks->task, NULL, NULL);
-	if (IS_ERR(new))
-		return walk->failed && PTR_ERR(new) == -ENOMEM;
+	new = perf_event_create_kernel_counter(&attr, event->cpu, task, NULL, NULL);
+	if (IS_ERR(new)) {
+		if (walk->failed)
+			return PTR_ERR(new) == -ENOMEM;
+		return event->cpu == walk->offline && PTR_ERR(new) == -ENODEV;
+	}
 
 	event->event = new;
-	event->target = walk->tasks->task;
+	event->target = task;
 	event->home = new_place(walk, new->ctx);
 	event->copies[event->home].there = true;
 	event->copies[event->home].open = true;
@@ -287,17 +345,13 @@ static bool step_open(struct walk *walk)
 		model_begin(walk, event);
 	}
 
-	return !walk->failed;
+	return !walk->failed && (event->cpu == NONE || event->cpu != walk->offline);
 }
 
 static void close_event(struct walk *walk, struct walk_event *event)
 {
-	struct walk_gate *gate;
-
 	perf_event_release_kernel(event->event);
-	for (gate = walk->gates; gate < walk->gates + WALK_EVENTS; gate++)
-		gate->roles[event - walk->events] = 0;
-	model_leave(walk, event);
+	model_detach(walk, event);
 	memset(event, 0, sizeof(*event));
 }
 
@@ -406,7 +460,7 @@ static bool step_clear(struct walk *walk)
 
 	scnprintf(walk->step, sizeof(walk->step), "clear %td", event - walk->events);
 	ctx = perf_event_ctx_lock(event->event);
-	perf_gate_clear(event->event);
+	perf_gate_exit(event->event, true);
 	perf_event_ctx_unlock(event->event, ctx);
 
 	model_leave(walk, event);
@@ -515,13 +569,74 @@ static struct perf_event *find_copy(struct walk_event *event, struct perf_event_
 	return NULL;
 }
 
+/*
+ * Let the model count and fire what @firing asks for. An event that is disabled, or off its
+ * CPU for good, does neither.
+ */
+static void expect_firing(struct walk *walk, struct walk_event *event, int place,
+			  struct walk_firing *firing)
+{
+	struct walk_copy *copy = &event->copies[place];
+
+	firing->count = is_off(copy) ? 0 : pick(walk, 100);
+	firing->defer = !pick(walk, 3);
+	if (is_off(copy))
+		return;
+	if (is_open(walk, event, place))
+		copy->inside += firing->count;
+	model_fire(walk, event, place);
+}
+
+/*
+ * Wait for the irq_work of all events in a place. Return whether all events that run there
+ * follow their gates.
+ */
+static bool sync_place(struct walk *walk, int place)
+{
+	struct perf_event_context *ctx = walk->places[place];
+	struct walk_event *event;
+	struct perf_event *copy;
+
+	for (event = walk->events; event < walk->events + WALK_EVENTS; event++) {
+		if (!event->event || !event->copies[place].there)
+			continue;
+		copy = find_copy(event, ctx);
+		if (!copy || !copy->gate_account)
+			continue;
+		irq_work_sync(&copy->gate_account->work);
+
+		guard(raw_spinlock_irq)(&ctx->lock);
+		if (copy->state == PERF_EVENT_STATE_ACTIVE && !walk_follows(copy))
+			return false;
+	}
+
+	return true;
+}
+
+static bool fire_on_cpu(struct walk *walk, struct walk_event *event)
+{
+	struct walk_firing firing = { .copy = event->event };
+
+	if (event->cpu == walk->offline)
+		return true;
+
+	scnprintf(walk->step, sizeof(walk->step), "fire %td on CPU %d", event - walk->events,
+		  event->cpu);
+	expect_firing(walk, event, event->home, &firing);
+	if (smp_call_function_single(event->cpu, walk_fire_ipi, &firing, true))
+		return false;
+
+	return sync_place(walk, event->home);
+}
+
 static bool step_fire(struct walk *walk)
 {
+	struct walk_event *event = pick_event(walk);
 	struct walk_task *task = pick_task(walk);
-	struct walk_event *event;
-	struct walk_copy *copy;
 	int place, tries = 0;
 
+	if (event && event->cpu != NONE)
+		return fire_on_cpu(walk, event);
 	if (!task)
 		return true;
 
@@ -530,20 +645,148 @@ static bool step_fire(struct walk *walk)
 		event = pick_event(walk);
 		if (place == NONE || !event || tries++ == WALK_EVENTS)
 			return true;
-		copy = &event->copies[place];
-	} while (event->clock || !copy->there || copy->dead);
+	} while (event->clock || !event->copies[place].there || event->copies[place].dead);
 
 	scnprintf(walk->step, sizeof(walk->step), "fire %td in %td", event - walk->events,
 		  task - walk->tasks);
-	task->copy = find_copy(event, walk->places[place]);
-	if (!task->copy)
+	task->firing.copy = find_copy(event, walk->places[place]);
+	if (!task->firing.copy)
 		return false;
-	task->count = pick(walk, 100);
-	if (is_open(walk, event, place))
-		copy->inside += task->count;
-	model_fire(walk, event, place);
+	expect_firing(walk, event, place, &task->firing);
 
 	return !walk_order(task, WALK_FIRE);
+}
+
+/*
+ * Fire for a task from here, as perf_tp_event_target_task() does. The task may run on
+ * another CPU meanwhile, so that its members follow by irq_work there.
+ */
+static bool step_deliver(struct walk *walk)
+{
+	unsigned int place = pick(walk, WALK_PLACES), tries = 0;
+	struct walk_event *event = pick_event(walk);
+	struct walk_firing firing = {};
+	struct perf_event_context *ctx;
+
+	if (!event || event->clock || event->cpu != NONE)
+		return true;
+
+	do {
+		if (tries++ == WALK_PLACES)
+			return true;
+		place = (place + 1) % WALK_PLACES;
+		ctx = walk->places[place];
+	} while (!ctx || !event->copies[place].there || event->copies[place].dead);
+
+	scnprintf(walk->step, sizeof(walk->step), "deliver to %td in place %u",
+		  event - walk->events, place);
+	firing.copy = find_copy(event, ctx);
+	if (!firing.copy)
+		return false;
+	expect_firing(walk, event, place, &firing);
+	firing.defer = false;
+	scoped_guard(raw_spinlock_irq, &ctx->lock) {
+		perf_gate_catch_up(firing.copy);
+		walk_fire(&firing);
+	}
+
+	return sync_place(walk, place);
+}
+
+/* Enable or disable an opened event. That of an offline CPU stays off when the CPU is back. */
+static bool step_enable(struct walk *walk)
+{
+	struct walk_event *event = pick_event(walk);
+	struct walk_copy *copy;
+
+	if (!event)
+		return true;
+
+	copy = &event->copies[event->home];
+	if (copy->dead || copy->removed)
+		return true;
+
+	scnprintf(walk->step, sizeof(walk->step), "%sable %td", copy->disabled ? "en" : "dis",
+		  event - walk->events);
+	if (copy->disabled)
+		perf_event_enable(event->event);
+	else
+		perf_event_disable(event->event);
+	copy->disabled = !copy->disabled;
+
+	return true;
+}
+
+static bool set_online(struct walk *walk)
+{
+	if (walk->offline == NONE)
+		return true;
+
+	if (add_cpu(walk->offline))
+		return false;
+	walk->offline = NONE;
+
+	return true;
+}
+
+static bool step_hotplug(struct walk *walk)
+{
+	struct walk_event *event;
+	int cpu = walk->cpus[1];
+
+	if (cpu == walk->cpus[0])
+		return true;
+
+	scnprintf(walk->step, sizeof(walk->step), "CPU %d goes %sline", cpu,
+		  walk->offline == NONE ? "off" : "on");
+	if (walk->offline != NONE)
+		return set_online(walk);
+
+	if (remove_cpu(cpu))
+		return false;
+	walk->offline = cpu;
+	for (event = walk->events; event < walk->events + WALK_EVENTS; event++) {
+		if (event->event && event->cpu == cpu)
+			event->copies[event->home].removed = true;
+	}
+
+	return true;
+}
+
+/* Move the events that a PMU has on one CPU to the other, where they have no gate. */
+static bool step_migrate(struct walk *walk)
+{
+	struct walk_event *event = pick_event(walk), *other;
+	int from, to, place;
+
+	if (!event || event->cpu == NONE || event->copies[event->home].removed ||
+	    walk->offline != NONE)
+		return true;
+
+	from = event->cpu;
+	to = walk->cpus[from == walk->cpus[0]];
+	if (from == to)
+		return true;
+
+	scnprintf(walk->step, sizeof(walk->step), "migrate from CPU %d to %d", from, to);
+	perf_pmu_migrate_context(event->event->pmu, from, to);
+	for (other = walk->events; other < walk->events + WALK_EVENTS; other++) {
+		if (!other->event || other->cpu != from || other->clock != event->clock ||
+		    other->copies[other->home].removed)
+			continue;
+		model_detach(walk, other);
+		place = new_place(walk, other->event->ctx);
+		if (place == other->home)
+			return false;
+		other->copies[place] = other->copies[other->home];
+		/* A migration enables the events. */
+		other->copies[place].disabled = false;
+		memset(&other->copies[other->home], 0, sizeof(other->copies[other->home]));
+		other->home = place;
+		other->cpu = to;
+	}
+
+	return true;
 }
 
 /* The comparison. Its functions return what differs, or NULL. */
@@ -561,6 +804,12 @@ static const char *differ_copy(struct walk *walk, struct walk_event *event, int 
 		return "member";
 	if (account && perf_gate_wants_open(account) != is_open(walk, event, place))
 		return "open";
+	if (is_off(&event->copies[place])) {
+		if (account && !hlist_unhashed(&account->active))
+			return "activity";
+	} else if (event->cpu != NONE && !walk_follows(copy)) {
+		return "account of an event that runs";
+	}
 	if (!state)
 		return NULL;
 	if (state->gate != event->event->gate)
@@ -698,10 +947,14 @@ static const struct walk_step walk_steps[] = {
 	{ step_unlink, 2, true },
 	{ step_join, 12, true },
 	{ step_clear, 3, true },
+	{ step_enable, 4, true },
+	{ step_hotplug, 1, true },
+	{ step_migrate, 2, true },
 	{ step_fork, 16 },
 	{ step_exec, 1 },
 	{ step_exit, 5 },
 	{ step_fire, 30 },
+	{ step_deliver, 8, true },
 };
 
 static bool walk_take_step(struct walk *walk, bool first)
@@ -722,7 +975,7 @@ static bool walk_take_step(struct walk *walk, bool first)
 	if (step->beside_task && pick(walk, 2))
 		runs = pick_task(walk);
 	if (runs)
-		walk_run(runs);
+		walk_run(walk, runs);
 	ret = step->step(walk);
 	if (runs)
 		walk_stop(runs);
@@ -756,6 +1009,10 @@ static int walk_begin(struct walk *walk, unsigned int seed)
 	walk->inherit = pick(walk, 8);
 	walk->remove_on_exec = !pick(walk, 4);
 	walk->nest = !pick(walk, 4);
+	walk->on_cpus = !pick(walk, 3);
+	walk->offline = NONE;
+	walk->cpus[0] = cpumask_first(cpu_online_mask);
+	walk->cpus[1] = cpumask_last(cpu_online_mask);
 	ret = walk_clone(walk->tasks, 0, SIGCHLD);
 	if (ret < 0)
 		return ret;
@@ -767,9 +1024,13 @@ static int walk_begin(struct walk *walk, unsigned int seed)
 /* Close the events, either after their tasks have ended or before. */
 static void walk_finish(struct walk *walk)
 {
+	bool offline = pick(walk, 2);
 	bool tasks_first = pick(walk, 2);
 	int i;
 
+	/* Close some events while their CPU is offline. */
+	if (!offline)
+		set_online(walk);
 	for (i = 0; tasks_first && i < WALK_TASKS; i++) {
 		if (walk->tasks[i].task)
 			end_task(walk, &walk->tasks[i]);
@@ -782,6 +1043,7 @@ static void walk_finish(struct walk *walk)
 		if (walk->tasks[i].task)
 			end_task(walk, &walk->tasks[i]);
 	}
+	set_online(walk);
 }
 
 static void kernel_and_model_agree_after_each_step(struct kunit *test)

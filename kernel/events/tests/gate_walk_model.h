@@ -28,6 +28,9 @@ struct walk_copy {
 	bool			there;
 	/* The opened event is out of its context, or its task is gone. */
 	bool			dead;
+	/* The CPU of the opened event has been offline since. */
+	bool			removed;
+	bool			disabled;
 	/* The state of the account, if the event is a member of no gate. */
 	bool			open;
 	u64			opened;
@@ -43,7 +46,9 @@ struct walk_event {
 	/* The event is a clock, which counts by itself and cannot fire. */
 	bool			clock;
 	bool			account;
+	/* The task that the event was opened on, or NULL, and its CPU, or NONE. */
 	struct task_struct	*target;
+	int			cpu;
 	int			home;
 	int			gate;
 	u64			gone_inside;
@@ -62,6 +67,14 @@ struct walk_gate {
 
 enum walk_action { WALK_FIRE, WALK_RUN, WALK_FORK, WALK_THREAD, WALK_EXEC, WALK_EXIT };
 
+struct walk_firing {
+	/* The event that fires, and how much it counts before. */
+	struct perf_event	*copy;
+	unsigned int		count;
+	/* Its members have to follow by irq_work. */
+	bool			defer;
+};
+
 struct walk_task {
 	struct task_struct	*task;
 	struct completion	go;
@@ -69,9 +82,8 @@ struct walk_task {
 	enum walk_action	action;
 	/* WALK_RUN: the task runs until this is set */
 	bool			stop;
-	/* WALK_FIRE: the event that fires, and how much it counts before */
-	struct perf_event	*copy;
-	unsigned int		count;
+	/* WALK_FIRE: what fires */
+	struct walk_firing	firing;
 	/* WALK_FORK, WALK_THREAD: the new task */
 	struct walk_task	*child;
 	int			result;
@@ -83,6 +95,10 @@ struct walk {
 	bool			inherit;
 	bool			remove_on_exec;
 	bool			nest;
+	bool			on_cpus;
+	/* CPUs that have events. At times the second goes offline, and is @offline then. */
+	int			cpus[2];
+	int			offline;
 	struct walk_event	events[WALK_EVENTS];
 	struct walk_gate	gates[WALK_EVENTS];
 	struct perf_event_context *places[WALK_PLACES];
@@ -166,6 +182,12 @@ static inline struct walk_gate *gate_of(struct walk *walk, struct walk_event *ev
 	return event->gate == NONE ? NULL : &walk->gates[event->gate];
 }
 
+/* Tell whether an event does not count, even if its task or its CPU runs. */
+static inline bool is_off(struct walk_copy *copy)
+{
+	return copy->dead || copy->removed || copy->disabled;
+}
+
 static inline bool is_open(struct walk *walk, struct walk_event *event, int place)
 {
 	struct walk_gate *gate = gate_of(walk, event);
@@ -213,6 +235,16 @@ static inline void model_leave(struct walk *walk, struct walk_event *event)
 	}
 	event->gate = NONE;
 	model_forget(walk, gate);
+}
+
+/* An event that is closed, or moves to another CPU, has no links and no gate any more. */
+static inline void model_detach(struct walk *walk, struct walk_event *event)
+{
+	struct walk_gate *gate;
+
+	for (gate = walk->gates; gate < walk->gates + WALK_EVENTS; gate++)
+		gate->roles[event - walk->events] = 0;
+	model_leave(walk, event);
 }
 
 static inline void model_enter(struct walk *walk, struct walk_event *event,
@@ -309,7 +341,11 @@ static inline void model_fork(struct walk *walk, int from, int to, bool thread)
 		if (gate && !nr_copies(walk, gate, to, false))
 			gate->depth[to] = thread && nr_links(gate, PERF_GATE_STARTER) ?
 					  0 : gate->depth[from];
-		event->copies[to] = (struct walk_copy) { .there = true, .open = true };
+		event->copies[to] = (struct walk_copy) {
+			.there		= true,
+			.open		= true,
+			.disabled	= copy->disabled,
+		};
 	}
 }
 

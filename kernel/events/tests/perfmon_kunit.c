@@ -397,6 +397,29 @@ static void arm_levels_come_from_the_value(struct kunit *test)
 }
 #endif
 
+static void each_register_of_a_map_has_a_slot_of_its_own(struct kunit *test)
+{
+	static const struct pfm_pmu_map all = { .pmcs = ~0ULL, .pmds = ~0ULL };
+	DECLARE_BITMAP(slots, PFM_NR_SLOTS) = { };
+	struct pfm_context *ctx = test->priv;
+	const struct pfm_pmu_map *map = ctx->map;
+	unsigned int num, slot;
+
+	ctx->map = &all;
+	for (num = 0; num < PFM_MAX_REGS; num++) {
+		if (!pfm_pmd_exists(ctx, num))
+			continue;
+		slot = pfm_reg_index(num);
+		KUNIT_ASSERT_LT_MSG(test, slot, PFM_NR_SLOTS, "register %u", num);
+		KUNIT_EXPECT_FALSE_MSG(test, __test_and_set_bit(slot, slots), "register %u", num);
+	}
+	/* The instruction counter of arm64 */
+	KUNIT_EXPECT_TRUE(test, pfm_pmd_exists(ctx, 32));
+	KUNIT_EXPECT_FALSE(test, pfm_pmd_exists(ctx, 63));
+	KUNIT_EXPECT_FALSE(test, pfm_pmc_exists(ctx, 64));
+	ctx->map = map;
+}
+
 static struct kunit_case perfmon_cases[] = {
 	KUNIT_CASE(sets_follow_in_order_whatever_their_creation),
 	KUNIT_CASE(explicit_successor_is_followed),
@@ -411,6 +434,7 @@ static struct kunit_case perfmon_cases[] = {
 	KUNIT_CASE(period_of_one_is_not_forced_on_a_pmu),
 	KUNIT_CASE(threads_that_stay_in_the_kernel_cannot_block),
 	KUNIT_CASE(register_is_found_by_its_number_alone),
+	KUNIT_CASE(each_register_of_a_map_has_a_slot_of_its_own),
 	KUNIT_CASE(each_object_of_a_context_is_charged),
 #ifdef CONFIG_X86
 	KUNIT_CASE(x86_levels_come_from_the_value),

@@ -906,6 +906,39 @@ static void first_loss_wakes_while_paused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 0);
 }
 
+/* A writer finds all of the buffer free if its size is not computed in full width. */
+static void size_of_a_large_buffer_is_that_of_its_pages(struct kunit *test)
+{
+	struct perf_buffer *rb = kunit_kzalloc(test, sizeof(*rb), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, rb);
+	rb->nr_pages = 1 << (31 - PAGE_SHIFT - page_order(rb));
+	KUNIT_EXPECT_EQ(test, perf_data_size(rb), 1UL << 31);
+	if (BITS_PER_LONG == 64) {
+		rb->nr_pages <<= 4;
+		KUNIT_EXPECT_EQ(test, (u64)perf_data_size(rb), 1ULL << 35);
+	}
+}
+
+/* With 32 bits, the size of so many pointers would be that of none. */
+static void too_many_pages_are_refused(struct kunit *test)
+{
+	if (IS_ENABLED(CONFIG_PERF_USE_VMALLOC))
+		kunit_skip(test, "the buffer is not made of pages");
+	KUNIT_EXPECT_NULL(test, rb_alloc(1 << 30, 0, -1, RING_BUFFER_ACCOUNT));
+}
+
+/* The reader has never been woken, so no wakeup can be the last one's. */
+static void first_loss_wakes_before_any_record(struct kunit *test)
+{
+	struct ring_test *ring = ring_make(test, 1, PAGE_SIZE - 1, RING_BUFFER_WRITABLE);
+
+	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, PAGE_SIZE), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 1);
+	KUNIT_EXPECT_EQ(test, ring_write(ring, ring->record, PAGE_SIZE), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, ring_wakeups(ring), 1);
+}
+
 static void page_of_an_offset_is_the_one_it_names(struct kunit *test)
 {
 	struct ring_test *ring = ring_make_writable(test, 2);
@@ -1028,6 +1061,9 @@ static struct kunit_case ring_buffer_cases[] = {
 	KUNIT_CASE(first_loss_wakes),
 	KUNIT_CASE(nested_first_loss_wakes_with_the_outermost),
 	KUNIT_CASE(first_loss_wakes_while_paused),
+	KUNIT_CASE(first_loss_wakes_before_any_record),
+	KUNIT_CASE(size_of_a_large_buffer_is_that_of_its_pages),
+	KUNIT_CASE(too_many_pages_are_refused),
 	KUNIT_CASE(page_of_an_offset_is_the_one_it_names),
 	KUNIT_CASE(timer_on_another_cpu_writes_nothing),
 	{}

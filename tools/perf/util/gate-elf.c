@@ -525,20 +525,48 @@ bool gate_elf__code(struct gate_elf *ge, int n, struct gate_range *range)
 	return false;
 }
 
-/* The value of an entry of the dynamic section, or 0 */
-static u64 dynamic_value(struct gate_elf *ge, Elf64_Sxword tag)
+/* Find the entry number @n of the dynamic section that has @tag. */
+static bool dynamic_entry(struct gate_elf *ge, Elf64_Sxword tag, int n, GElf_Dyn *dyn,
+			  size_t *strings)
 {
 	GElf_Shdr shdr;
 	Elf_Scn *scn = section_of_type(ge->elf, SHT_DYNAMIC, &shdr);
 	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
-	GElf_Dyn dyn;
 	size_t i;
 
 	for (i = 0; data && shdr.sh_entsize && i < shdr.sh_size / shdr.sh_entsize; i++) {
-		if (gelf_getdyn(data, i, &dyn) && dyn.d_tag == tag)
-			return dyn.d_un.d_val;
+		if (gelf_getdyn(data, i, dyn) && dyn->d_tag == tag && !n--) {
+			*strings = shdr.sh_link;
+			return true;
+		}
 	}
-	return 0;
+	return false;
+}
+
+/* The value of an entry of the dynamic section, or 0 */
+static u64 dynamic_value(struct gate_elf *ge, Elf64_Sxword tag)
+{
+	size_t strings;
+	GElf_Dyn dyn;
+
+	return dynamic_entry(ge, tag, 0, &dyn, &strings) ? dyn.d_un.d_val : 0;
+}
+
+/**
+ * gate_elf__dynamic_string - Get a string that the dynamic linker reads
+ * @ge:		The program
+ * @tag:	Its kind, such as DT_NEEDED
+ * @n:		How many of its kind to skip
+ *
+ * Return: the string, which belongs to @ge, or NULL.
+ */
+const char *gate_elf__dynamic_string(struct gate_elf *ge, s64 tag, int n)
+{
+	size_t strings;
+	GElf_Dyn dyn;
+
+	return dynamic_entry(ge, tag, n, &dyn, &strings) ?
+	       elf_strptr(ge->elf, strings, dyn.d_un.d_val) : NULL;
 }
 
 /* A program that can be loaded anywhere looks like a library, and may have no interpreter. */
@@ -551,33 +579,39 @@ static bool is_library(struct gate_elf *ge)
 
 /**
  * gate_elf__switches_contexts - Find code that lets contexts take turns on a thread
- * @ge:		The program
+ * @ge:		The program or library
+ * @is_needed:	A program needs this library, which need not call such functions for it
+ *
+ * A library may define such functions only for programs that use them, and then has the code as
+ * well, so only a library that imports them uses them. libcrypto imports setcontext() to begin
+ * jobs that hardly any program has, so this one does not count in a library that is needed.
  *
  * Return: the name of a function, if the program has or imports one that does; the address of
  * an instruction that switches stacks; or NULL.
  */
-const char *gate_elf__switches_contexts(struct gate_elf *ge)
+const char *gate_elf__switches_contexts(struct gate_elf *ge, bool is_needed)
 {
 	static const char * const names[] = {
-		"swapcontext", "setcontext", "jump_fcontext", "swap_fcontext", "co_switch",
+		"setcontext", "swapcontext", "jump_fcontext", "swap_fcontext", "co_switch",
 	};
+	bool library = is_library(ge), defines = false;
 	GElf_Sym sym;
 	size_t i, j;
 	u64 address;
 
-	/* A library may define such functions only for the programs that use it. */
-	if (is_library(ge))
-		return NULL;
 	for (i = 0; ge->syms && i < ge->nr_syms; i++) {
 		const char *symbol = gelf_getsym(ge->syms, i, &sym) ?
 				     elf_strptr(ge->elf, ge->strings, sym.st_name) : NULL;
 
-		for (j = 0; symbol && j < ARRAY_SIZE(names); j++) {
-			if (symbol_matches(symbol, names[j]))
+		for (j = is_needed; symbol && j < ARRAY_SIZE(names); j++) {
+			if (!symbol_matches(symbol, names[j]))
+				continue;
+			if (!library || sym.st_shndx == SHN_UNDEF)
 				return names[j];
+			defines = true;
 		}
 	}
-	address = gate_elf__find_stack_switch(ge);
+	address = defines ? 0 : gate_elf__find_stack_switch(ge, is_needed);
 	if (!address)
 		return NULL;
 	snprintf(ge->switches, sizeof(ge->switches), "code at %#" PRIx64, address);

@@ -5,8 +5,8 @@
 #include <linux/types.h>
 #include <stdbool.h>
 
-/* Maximum number of starters, and of stoppers, of a gate */
-#define GATE_MAX_RETURNS	64
+/* Maximum number of starters, and of stoppers, that the code of a function gets */
+#define GATE_MAX_RETURNS	63
 /* Larger functions are not searched. */
 #define GATE_MAX_CODE		(1 << 20)
 
@@ -68,7 +68,8 @@ bool gate_elf__has_symbols(struct gate_elf *ge);
 int gate_elf__find(struct gate_elf *ge, const char *name, struct gate_function **list);
 void gate_functions__free(struct gate_function *list, int nr);
 bool gate_functions__are_copies(struct gate_elf *ge, const struct gate_function *list, int nr);
-const char *gate_elf__switches_contexts(struct gate_elf *ge);
+const char *gate_elf__dynamic_string(struct gate_elf *ge, s64 tag, int n);
+const char *gate_elf__switches_contexts(struct gate_elf *ge, bool is_needed);
 bool gate_elf__has_ifunc(struct gate_elf *ge, const char *name);
 const char *gate_elf__part_of(struct gate_elf *ge, const struct gate_function *function);
 const char *gate_elf__alias_of(struct gate_elf *ge, const struct gate_function *function);
@@ -87,7 +88,10 @@ enum gate_flow gate_elf__flow(struct gate_elf *ge, const unsigned char *code, si
 			      const unsigned char *before, u64 address, int *length, u64 *target);
 
 /* gate-stacks.c */
-u64 gate_elf__find_stack_switch(struct gate_elf *ge);
+u64 gate_elf__find_stack_switch(struct gate_elf *ge, bool is_needed);
+
+/* gate-libraries.c */
+char *gate_elf__library_switches(struct gate_elf *ge, const char *path);
 
 /* gate-range.c */
 int gate_elf__find_edges(struct gate_elf *ge, const struct gate_range *ranges, int nr,

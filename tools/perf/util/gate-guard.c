@@ -2,19 +2,35 @@
 /*
  * The guard of --inside: check that windows match calls of the function.
  *
- * Each entry of the function begins a window or a nested level, and each return ends one.
- * A return that the kernel misses leaves a window open for as long as the thread lives,
- * and everything that the thread does is counted. The events that open and close gates
- * count as well, so perf can compare the two numbers.
+ * Each entry of the function begins a window or a nested level, and each return ends one. A
+ * task can leave the function in other ways, and then its window stays open for as long as it
+ * lives, and everything that it does is counted. Two comparisons show that:
+ *
+ *   windows begun =	The kernel counts the windows that entries open, and measures those that
+ *   windows ended	end. It does not measure a window that a process has from its parent.
+ *   entries + forks =	A process begins at the depth of its parent, which is 1 unless some entry
+ *   returns + execs	was a nested one. So each fork inside takes a return of its own, or the
+ *			execution of a program.
+ *
+ * Forks and executions are counted by two events that have the same gate. A call of the function
+ * moves them as well, which takes the kernel some 350 instructions on x86_64.
+ *
+ * A program that is executed is not in the function: gate::leaver closes the gate. A nested
+ * window stays open at that. A function of the kernel is left by execve(2) as ever; there it is
+ * a new process that is not in it, and gate::leaver closes the gate where the process begins.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <api/fs/fs.h>
+#include <api/fs/tracing_path.h>
 #include <linux/kernel.h>
 #include <linux/list.h>
-#include <linux/string.h>
+#include <linux/perf_event.h>
+#include <linux/zalloc.h>
 #include <internal/evsel.h>
 #include <internal/xyarray.h>
 #include <perf/evsel.h>
@@ -23,51 +39,291 @@
 #include "evlist.h"
 #include "evsel.h"
 #include "gate.h"
+#include "gate-windows.h"
 #include "target.h"
 
 /* Time that perf waits for the last windows of a running program to end. */
 #define SETTLE_STEPS	100
 #define SETTLE_MS	10
 
+/* Where a program begins, behind the point of no return; and a bit before, still in the window */
+#define EXECUTED	"sched/sched_process_exec"
+#define EXECUTES	"sched/sched_prepare_exec"
+#define FORKS		"task/task_newtask"
+/* A new thread (CLONE_THREAD) begins outside of the windows of its creator. */
+#define NO_THREADS	"!(clone_flags & 65536)"
+/* A new task calls this function of the kernel as soon as its events run. */
+#define BEGINS		"calculate_sigpending"
+
+/* Hidden events of a gate. They are open if the gate has an event that is. */
+struct gate_guard {
+	/* Counts the processes that are made in windows, and knows which windows have ended. */
+	struct evsel	*forks;
+	/* Counts the programs that are executed in windows. */
+	struct evsel	*execs;
+	/* There is no tracefs, and so no event. */
+	bool		is_blind;
+	/* The kernel tells which windows have ended. */
+	bool		sees_windows;
+};
+
 struct balance {
 	u64	entries;
 	u64	returns;
-	/* More entries than returns on some thread or CPU */
+	u64	forks;
+	u64	execs;
+	/* Windows that entries opened, and how many of them have not ended */
+	u64	windows;
+	u64	unended;
+	/* A window has not ended, or there are more entries than returns on some thread or CPU. */
 	bool	open;
 	/* Fewer entries than returns on some thread or CPU */
 	bool	surplus;
+	/* A process that was made in a window may have left it without ending it. */
+	bool	children;
+	/* A task executed a program in a window of its own; it may have left the function before. */
+	bool	replaced;
 };
 
-static u64 sum_counts(struct gate_trigger **triggers, int nr, int x, int y)
+static struct evsel *new_tracepoint(const char *name)
+{
+	char file[64], *path;
+	struct perf_event_attr attr = {
+		.type	= PERF_TYPE_TRACEPOINT,
+		.size	= sizeof(attr),
+	};
+	int id, err;
+
+	snprintf(file, sizeof(file), "events/%s/id", name);
+	path = get_tracing_file(file);
+	err = path ? filename__read_int(path, &id) : -1;
+	put_tracing_file(path);
+	if (err)
+		return NULL;
+	attr.config = id;
+	return evsel__new(&attr);
+}
+
+static int gate__set_trigger(struct gates *gates, struct gate *gate, const char *name,
+			     bool is_tracepoint)
+{
+	struct evsel *evsel;
+
+	gate->leaver = gates__find_trigger(gates, name);
+	if (gate->leaver)
+		return 0;
+	evsel = is_tracepoint ? new_tracepoint(EXECUTED) :
+		gate__new_probe("kprobe", name, /*at_return=*/false, BEGINS, 0, 0);
+	gate->leaver = evsel ? gates__add_trigger(gates, name, evsel, NULL) : NULL;
+	return gate->leaver ? 0 : -EINVAL;
+}
+
+/**
+ * gate__set_leaver - Close a gate where a task leaves it for good, and prepare its guard
+ * @gates:	All gates
+ * @gate:	A gate of --inside, which is no system call's
+ * @target:	The target to measure
+ *
+ * Users without tracefs may be without other things as well. So open the gate's events first,
+ * whose errors tell more, and let evlist__open_guards() fail.
+ *
+ * Return: 0, or a negative error code after a message.
+ */
+int gate__set_leaver(struct gates *gates, struct gate *gate, struct target *target)
+{
+	struct evsel *forks;
+
+	/* The gate of a CPU has windows of all tasks. */
+	if (target__has_cpu(target))
+		return 0;
+	if (gate->of_kernel)
+		return gate__set_trigger(gates, gate, "the begin of a process",
+					 /*is_tracepoint=*/false);
+
+	gate->guard = zalloc(sizeof(*gate->guard));
+	if (!gate->guard)
+		return -ENOMEM;
+	forks = new_tracepoint(FORKS);
+	gate->guard->is_blind = !forks ||
+				gate__set_trigger(gates, gate, "the execution of a program",
+						  /*is_tracepoint=*/true);
+	evsel__delete(forks);
+	return 0;
+}
+
+static struct evsel *gate__open_guard_event(struct gates *gates, struct gate *gate,
+					    struct target *target, const char *name)
+{
+	struct evsel *evsel = new_tracepoint(name);
+	struct perf_event_attr *attr, *from = &gate->reference->core.attr;
+
+	if (!evsel) {
+		pr_err("%s: cannot find the tracepoint %s\n", gate->where, name);
+		return NULL;
+	}
+	attr = &evsel->core.attr;
+	attr->disabled = 1;
+	attr->enable_on_exec = target__enable_on_exec(target);
+	attr->start_paused = from->start_paused;
+	attr->gate_nest = from->gate_nest;
+	attr->inherit = from->inherit;
+	attr->inherit_thread = from->inherit_thread;
+	attr->remove_on_exec = from->remove_on_exec;
+	evsel->core.leader = &evsel->core;
+	evsel->tracking = false;
+	evsel->gate_is_set_up = true;
+	evsel->name = strdup(name);
+	evlist__add(gates->evlist, evsel);
+	if (evsel__open(evsel, evsel->core.cpus, evsel->core.threads) < 0) {
+		pr_err("%s: cannot open the tracepoint %s: %m\n", gate->where, name);
+		evlist__remove(gates->evlist, evsel);
+		evsel__delete(evsel);
+		return NULL;
+	}
+	return evsel;
+}
+
+static int gate__open_guard(struct gates *gates, struct gate *gate, struct target *target)
+{
+	struct perf_event_windows windows = {
+		.size	= sizeof(windows),
+		.flags	= PERF_WINDOWS_HISTOGRAM,
+	};
+	struct gate_guard *guard = gate->guard;
+	int err;
+
+	if (guard->is_blind && gates->lax) {
+		pr_debug("%s: programs that are executed inside are counted\n", gate->where);
+		return 0;
+	}
+	if (guard->is_blind) {
+		pr_err("%s: without tracefs, perf cannot see that a task forks or executes a program inside.\n"
+		       "Mount it, mount -t tracefs none /sys/kernel/tracing; or take --inside-lax, which counts\n"
+		       "all that such tasks do.\n", gate->where);
+		return -EINVAL;
+	}
+	/* main() ends with its process, whatever it is that ends it. */
+	if (gate->ends_with_program)
+		return 0;
+
+	guard->forks = gate__open_guard_event(gates, gate, target, FORKS);
+	if (!guard->forks)
+		return -EINVAL;
+	if (perf_evsel__apply_filter(&guard->forks->core, NO_THREADS)) {
+		pr_err("%s: failed to set the filter %s: %m\n", gate->where, NO_THREADS);
+		return -EINVAL;
+	}
+	guard->execs = gate__open_guard_event(gates, gate, target, EXECUTES);
+	if (!guard->execs)
+		return -EINVAL;
+	err = gates__link(gates, gate, guard->forks, target);
+	err = err ?: gates__link(gates, gate, guard->execs, target);
+	if (err)
+		return err;
+	guard->sees_windows = !perf_evsel__set_windows(&guard->forks->core, &windows);
+	if (!guard->sees_windows)
+		pr_debug("%s: the kernel does not tell which windows have ended\n", gate->where);
+	return 0;
+}
+
+/**
+ * evlist__open_guards - Open the events that tell whether windows match calls
+ * @evlist:	A list whose events are open, have their gates and are not yet enabled
+ * @target:	The target to measure
+ *
+ * Return: 0, -EAGAIN to open all events again, or a negative error code after a message.
+ */
+int evlist__open_guards(struct evlist *evlist, struct target *target)
+{
+	struct gate *gate;
+	int err;
+
+	list_for_each_entry(gate, &evlist->gates->gates, node) {
+		if (!gate->guard || !gate->reference)
+			continue;
+		err = gate__open_guard(evlist->gates, gate, target);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/**
+ * evlist__enable_guards - Enable the events of guards
+ * @evlist:	A list whose starters are disabled
+ *
+ * They stay enabled, so that they see the end of each window.
+ */
+void evlist__enable_guards(struct evlist *evlist)
+{
+	struct gate *gate;
+
+	list_for_each_entry(gate, &evlist->gates->gates, node) {
+		if (gate->guard && gate->guard->forks)
+			evsel__enable(gate->guard->forks);
+		if (gate->guard && gate->guard->execs)
+			evsel__enable(gate->guard->execs);
+	}
+}
+
+static void close_event(struct gates *gates, struct evsel **evsel)
+{
+	if (!*evsel)
+		return;
+	evsel__close(*evsel);
+	evlist__remove(gates->evlist, *evsel);
+	evsel__delete(*evsel);
+	*evsel = NULL;
+}
+
+/**
+ * evlist__close_guards - Close the events of guards
+ * @evlist:	The list, whose gates have been checked
+ */
+void evlist__close_guards(struct evlist *evlist)
+{
+	struct gate *gate;
+
+	list_for_each_entry(gate, &evlist->gates->gates, node) {
+		if (gate->guard) {
+			close_event(evlist->gates, &gate->guard->forks);
+			close_event(evlist->gates, &gate->guard->execs);
+		}
+	}
+}
+
+static u64 read_count(struct evsel *evsel, int x, int y)
+{
+	struct perf_counts_values count = { .val = 0 };
+
+	if (!evsel || !evsel->core.fd || x >= xyarray__max_x(evsel->core.fd) ||
+	    y >= xyarray__max_y(evsel->core.fd) || perf_evsel__read(&evsel->core, x, y, &count))
+		return 0;
+	return count.val;
+}
+
+static u64 sum_triggers(struct gate *gate, struct gate_trigger **triggers, int nr, int x, int y)
 {
 	u64 sum = 0;
 	int i;
 
-	for (i = 0; i < nr; i++) {
-		struct perf_counts_values count = { .val = 0 };
-		struct evsel *evsel = gate_trigger__first(triggers[i]);
-
-		if (evsel && evsel->core.fd && x < xyarray__max_x(evsel->core.fd) &&
-		    y < xyarray__max_y(evsel->core.fd) &&
-		    !perf_evsel__read(&evsel->core, x, y, &count))
-			sum += count.val;
-	}
+	for (i = 0; i < nr; i++)
+		sum += read_count(gate_trigger__instance(triggers[i], gate->reference), x, y);
 	return sum;
 }
 
 /* Sum up entries and returns, and tell if they differ on some thread or CPU. */
-static void gate__count_balance(struct gate *gate, struct balance *balance)
+static void gate__count_calls(struct gate *gate, struct balance *balance)
 {
-	struct evsel *first = gate_trigger__first(gate->on[0]);
+	struct evsel *first = gate_trigger__instance(gate->on[0], gate->reference);
 	int x, y;
 
-	memset(balance, 0, sizeof(*balance));
 	if (!first || !first->core.fd)
 		return;
 	for (x = 0; x < xyarray__max_x(first->core.fd); x++) {
 		for (y = 0; y < xyarray__max_y(first->core.fd); y++) {
-			u64 entries = sum_counts(gate->on, gate->nr_on, x, y);
-			u64 returns = sum_counts(gate->off, gate->nr_off, x, y);
+			u64 entries = sum_triggers(gate, gate->on, gate->nr_on, x, y);
+			u64 returns = sum_triggers(gate, gate->off, gate->nr_off, x, y);
 
 			balance->entries += entries;
 			balance->returns += returns;
@@ -77,33 +333,122 @@ static void gate__count_balance(struct gate *gate, struct balance *balance)
 	}
 }
 
-static void gate__warn_not_exact(struct gate *gate, struct balance *balance, u64 missed)
+static void guard__count(struct gate_guard *guard, struct balance *balance)
 {
-	pr_warning("%s: <not exact>: %" PRIu64 " entries, %" PRIu64 " returns", gate->where,
-		   balance->entries, balance->returns);
-	if (missed)
-		pr_warning(", %" PRIu64 " returns missed by the kernel", missed);
-	pr_warning(".\n");
+	union gate_histogram histogram;
+	int x, y;
 
-	if (balance->surplus && !balance->open)
-		pr_warning("Returns without an entry: it was running when perf began, or a child of fork() in it\n"
-			   "returned as well. Then the windows are right, and --inside-lax accepts them.\n");
-	else if (strstarts(gate->where, "inside of kernel:"))
+	for (x = 0; x < xyarray__max_x(guard->forks->core.fd); x++) {
+		for (y = 0; y < xyarray__max_y(guard->forks->core.fd); y++) {
+			balance->forks += read_count(guard->forks, x, y);
+			balance->execs += read_count(guard->execs, x, y);
+			gate_histogram__prepare(&histogram);
+			if (!guard->sees_windows ||
+			    perf_evsel__read_windows(&guard->forks->core, x, y, &histogram.h))
+				continue;
+			balance->unended += histogram.h.missed;
+			balance->windows += histogram.h.windows + histogram.h.missed;
+		}
+	}
+}
+
+/* Entries do not increase any more: the starters are disabled or their tasks are gone. */
+static void gate__count_balance(struct gate *gate, struct target *target,
+				struct balance *balance)
+{
+	struct gate_guard *guard = gate->guard;
+	u64 begun, ended;
+	bool may_differ;
+
+	memset(balance, 0, sizeof(*balance));
+	if (!gate->reference)
+		return;
+	if (gate->function)
+		gate__count_calls(gate, balance);
+	if (!guard || !guard->forks)
+		return;
+	guard__count(guard, balance);
+	/* Where children do not inherit events, they have no windows. */
+	if (!gate->reference->core.attr.inherit || gate->reference->core.attr.inherit_thread)
+		balance->forks = 0;
+
+	begun = balance->entries + balance->forks;
+	ended = balance->returns + balance->execs;
+	balance->open = guard->sees_windows ? balance->unended : begun > ended;
+	balance->surplus = ended > begun;
+	balance->replaced = balance->execs > balance->forks;
+	if (!gate->function || !balance->forks)
+		return;
+	/* With a nested entry a process may have begun at a depth that takes several returns. */
+	may_differ = !guard->sees_windows || balance->entries > balance->windows;
+	/* Calls that were in progress when perf attached make up for missing returns. */
+	may_differ |= !target__none(target) && balance->execs < balance->forks;
+	balance->children = may_differ || begun > ended;
+}
+
+static u64 balance__nr_open(const struct balance *balance)
+{
+	u64 begun = balance->entries + balance->forks, ended = balance->returns + balance->execs;
+
+	return max(balance->unended, begun > ended ? begun - ended : 0);
+}
+
+static void gate__explain_not_exact(struct gate *gate, struct balance *balance)
+{
+	if (balance->children && !balance->open) {
+		pr_warning("A process begins in the windows of its parent, and perf cannot tell that all of them have\n"
+			   "ended. If each process returned from the function or ended inside, by _exit(), the result\n"
+			   "is right, and --inside-lax accepts it. If one left it by longjmp(), or executed a program\n"
+			   "in a nested call, all that it did is counted.\n");
+		return;
+	}
+	if (balance->replaced && !balance->open) {
+		pr_warning("A task executed a program in a window that it had opened, which ended it. If the task had\n"
+			   "left the function by longjmp() before, all that it did in between is counted. If it executed\n"
+			   "the program inside of the function, the result is right, and --inside-lax accepts it.\n");
+		return;
+	}
+	if (balance->surplus && !balance->open) {
+		pr_warning("Returns without an entry: it was running when perf began, or is entered in a way that\n"
+			   "perf does not see. If it was running, the windows are right, and --inside-lax accepts them.\n");
+		return;
+	}
+	if (gate->of_kernel)
 		pr_warning("A window that has not ended counts all that its thread does. Threads may still be in the\n"
 			   "function: then the result is right, and --inside-lax accepts it.\n");
 	else if (gate->by_return_address)
 		pr_warning("A window that has not ended counts all that its thread does: recursion deeper than 64,\n"
-			   "longjmp() or an exception left the function. If instead the program ended inside of it,\n"
-			   "the result is right, and --inside-lax accepts it. Otherwise use two events with\n"
-			   "--gate-on and --gate-off.\n");
+			   "longjmp() or an exception left the function. If instead the program or a thread ended\n"
+			   "inside of it, the result is right, and --inside-lax accepts it. Otherwise use two events\n"
+			   "with --gate-on and --gate-off.\n");
 	else
 		pr_warning("A window that has not ended counts all that its thread does: longjmp() or an exception\n"
-			   "left the function. If instead the program ended inside of it, the result is right, and\n"
-			   "--inside-lax accepts it. Otherwise use two events with --gate-on and --gate-off.\n");
+			   "left the function. If instead the program or a thread ended inside of it, the result is\n"
+			   "right, and --inside-lax accepts it. Otherwise use two events with --gate-on and --gate-off.\n");
+}
+
+static void gate__warn_not_exact(struct gate *gate, struct balance *balance, u64 missed)
+{
+	pr_warning("%s: <not exact>: ", gate->where);
+	if (gate->function)
+		pr_warning("%" PRIu64 " entries, ", balance->entries);
+	if (balance->forks)
+		pr_warning("%" PRIu64 " processes forked inside, ", balance->forks);
+	if (gate->function)
+		pr_warning("%" PRIu64 " returns", balance->returns);
+	if (balance->execs)
+		pr_warning(", %" PRIu64 " programs executed inside", balance->execs);
+	if (balance->unended)
+		pr_warning("%s%" PRIu64 " windows not ended", gate->function ? ", " : "",
+			   balance->unended);
+	if (missed)
+		pr_warning(", %" PRIu64 " returns missed by the kernel", missed);
+	pr_warning(".\n");
+	gate__explain_not_exact(gate, balance);
 }
 
 /**
- * evlist__check_gates - Compare the numbers of entries and returns
+ * evlist__check_gates - Find out whether windows match calls
  * @evlist:	A list that is disabled, or whose program has ended, and not yet closed
  * @target:	The measured target
  * @lax:	Accept the result in any case
@@ -124,26 +469,31 @@ void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax)
 	list_for_each_entry(gate, &evlist->gates->gates, node) {
 		u64 missed = 0;
 
-		if (!gate->function || gate->ends_with_program)
+		if ((!gate->function && !gate->guard) || gate->ends_with_program)
 			continue;
 		for (;; steps--) {
-			gate__count_balance(gate, &balance);
-			if (!balance.open || steps <= 0)
+			gate__count_balance(gate, target, &balance);
+			if (!(balance.open || balance.children) || steps <= 0)
 				break;
 			usleep(SETTLE_MS * 1000);
 		}
-		gate->nr_open = balance.entries > balance.returns ?
-				balance.entries - balance.returns : 0;
+		gate->nr_open = balance__nr_open(&balance);
 		for (i = 0; i < gate->nr_off; i++)
 			missed += gate_trigger__missed(gate->off[i]);
 		/* Calls that were in progress when perf attached return without an entry. */
-		if (!target__none(target) && !target__has_cpu(target))
+		if (balance.surplus && !target__none(target) && !target__has_cpu(target)) {
+			pr_info("Note: %s, calls that were running when perf began are not counted.\n",
+				gate->where);
 			balance.surplus = false;
-		if (!balance.open && !balance.surplus && !missed)
+		}
+		if (!balance.open && !balance.surplus && !balance.children && !balance.replaced &&
+		    !missed)
 			continue;
 		if (lax) {
-			pr_debug("%s: %" PRIu64 " entries, %" PRIu64 " returns\n", gate->where,
-				 balance.entries, balance.returns);
+			pr_debug("%s: %" PRIu64 " entries, %" PRIu64 " processes forked inside, %" PRIu64
+				 " returns, %" PRIu64 " programs executed inside, %" PRIu64 " windows not ended\n",
+				 gate->where, balance.entries, balance.forks, balance.returns,
+				 balance.execs, balance.unended);
 			continue;
 		}
 		gate__warn_not_exact(gate, &balance, missed);
@@ -154,11 +504,12 @@ void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax)
 /**
  * evlist__count_open - Compare how often functions were entered and left so far
  * @evlist:	A list that counts
+ * @target:	The measured target
  *
  * A window that is open at the end of an interval is not an error unless it stays open. Only
  * remember the number here; evlist__check_gates() judges it at the end.
  */
-void evlist__count_open(struct evlist *evlist)
+void evlist__count_open(struct evlist *evlist, struct target *target)
 {
 	struct balance balance;
 	struct gate *gate;
@@ -169,9 +520,8 @@ void evlist__count_open(struct evlist *evlist)
 	list_for_each_entry(gate, &evlist->gates->gates, node) {
 		if (!gate->function)
 			continue;
-		gate__count_balance(gate, &balance);
-		gate->nr_open = balance.entries > balance.returns ?
-				balance.entries - balance.returns : 0;
+		gate__count_balance(gate, target, &balance);
+		gate->nr_open = balance__nr_open(&balance);
 	}
 }
 

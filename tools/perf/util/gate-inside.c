@@ -376,10 +376,19 @@ static int gate__set_function(struct gates *gates __maybe_unused, struct gate *g
 
 static int gate__set_syscall(struct evlist *evlist, struct gate *gate, const char *syscall)
 {
+	/* They have an event at their end, which never happens. */
+	static const char * const endless[] = { "exit", "exit_group", "rt_sigreturn", "sigreturn" };
 	static const char * const ends[] = { "enter", "exit" };
 	struct gate_trigger *trigger;
 	unsigned int i;
 
+	for (i = 0; i < ARRAY_SIZE(endless); i++) {
+		if (strcmp(syscall, endless[i]))
+			continue;
+		pr_err("--inside: the system call %s() does not return, so nothing ends a window. Count from it on with\n"
+		       "--gate-on syscalls:sys_enter_%s.\n", syscall, syscall);
+		return -EINVAL;
+	}
 	for (i = 0; i < ARRAY_SIZE(ends); i++) {
 		char *name;
 
@@ -464,9 +473,11 @@ int gate__set_inside(struct evlist *evlist, struct gate *gate, const char *insid
 	if (strstarts(inside, "syscalls:") && !strstarts(inside, "syscalls::"))
 		return gate__set_syscall(evlist, gate, inside + strlen("syscalls:"));
 	/* kernel::parse is a C++ name. */
-	if (strstarts(inside, "kernel:") && !strstarts(inside, "kernel::"))
-		return gate__set_kernel_function(evlist->gates, gate, inside,
-						 inside + strlen("kernel:"));
+	if (strstarts(inside, "kernel:") && !strstarts(inside, "kernel::")) {
+		err = gate__set_kernel_function(evlist->gates, gate, inside,
+						inside + strlen("kernel:"));
+		return err ?: gate__set_leaver(evlist->gates, gate, target);
+	}
 
 	/* The first colon may be that of mark:NAME, or of FILE:LINE-LINE. */
 	len = gate_lines__parse(inside, &first, &last);
@@ -492,5 +503,5 @@ int gate__set_inside(struct evlist *evlist, struct gate *gate, const char *insid
 		err = gate__set_function(evlist->gates, gate, path, name);
 	}
 	free(path);
-	return err;
+	return err ?: gate__set_leaver(evlist->gates, gate, target);
 }

@@ -401,6 +401,7 @@ int gate__set_kernel_function(struct gates *gates, struct gate *gate, const char
 	}
 	address = strstarts(symbol, "0x") ? strtoull(symbol, NULL, 16) : 0;
 	gate->function = strdup(function);
+	gate->of_kernel = true;
 	gate->by_return_address = true;
 	gate->nest = true;
 

@@ -177,6 +177,7 @@ int gate__refuse_go(struct gates *gates, struct gate_elf *ge, const char *where,
 		    const char *path)
 {
 	const char *switches;
+	char *library;
 
 	if (gate_elf__has_section(ge, ".gopclntab")) {
 		pr_err("--inside: %s is a program of Go, whose goroutines leave their thread inside of functions: a\n"
@@ -185,12 +186,21 @@ int gate__refuse_go(struct gates *gates, struct gate_elf *ge, const char *where,
 		       path, path, where);
 		return -EINVAL;
 	}
-	switches = gates->lax ? NULL : gate_elf__switches_contexts(ge);
-	if (!switches)
+	if (gates->lax)
 		return 0;
-	pr_err("--inside: %s has contexts that take turns on a thread (%s): a window would count what\n"
-	       "another one does. If %s does not switch, --inside-lax accepts the result.\n",
-	       path, switches, where);
+	switches = gate_elf__switches_contexts(ge, /*is_needed=*/false);
+	library = switches ? NULL : gate_elf__library_switches(ge, path);
+	if (!switches && !library)
+		return 0;
+	if (switches)
+		pr_err("--inside: %s has contexts that take turns on a thread (%s): a window would count what\n"
+		       "another one does. If %s does not switch, --inside-lax accepts the result.\n",
+		       path, switches, where);
+	else
+		pr_err("--inside: %s needs a library that has contexts which take turns on a thread:\n  %s\n"
+		       "A window would count what another one does. If %s does not switch, --inside-lax accepts\n"
+		       "the result.\n", path, library, where);
+	free(library);
 	return -EINVAL;
 }
 

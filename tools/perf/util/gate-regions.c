@@ -58,6 +58,44 @@ int gate_opts__add_inside(const struct option *opt, const char *inside, int unse
 	return 0;
 }
 
+/**
+ * gate_opts__set_trigger - Parse --gate-on and --gate-off
+ * @opt:	The option, whose value is the event
+ * @event:	The event
+ * @unset:	The option is negated
+ *
+ * Return: 0, or -1 after a message.
+ */
+int gate_opts__set_trigger(const struct option *opt, const char *event, int unset)
+{
+	const char **value = opt->value;
+
+	if (!unset && *value) {
+		pr_err("--%s %s: --%s %s was given before, and events have one gate each. Take the term of that name\n"
+		       "for each event, such as -e cycles/%s=%s/.\n", opt->long_name, event,
+		       opt->long_name, *value, opt->long_name, event);
+		return -1;
+	}
+	*value = unset ? NULL : event;
+	return 0;
+}
+
+/**
+ * gate_opts__refuse - Refuse an option that another tool has
+ * @opt:	The option, whose value is a message
+ * @arg:	Its argument, if any
+ * @unset:	The option is negated
+ *
+ * Return: -1 after a message, or 0 for the negation.
+ */
+int gate_opts__refuse(const struct option *opt, const char *arg __maybe_unused, int unset)
+{
+	if (unset)
+		return 0;
+	pr_err("--%s: %s\n", opt->long_name, (const char *)opt->value);
+	return -1;
+}
+
 /* Tell whether options, and not its own terms, set the gate of the event. */
 static bool follows_options(struct evsel *evsel)
 {

@@ -37,10 +37,13 @@ enum stack_use {
 	STACK_KEPT,		/* in a register */
 	STACK_SET,		/* from a register */
 	STACK_SWAPPED,		/* saved, and loaded from the same place */
+	STACK_TRADED,		/* both, with a register */
 };
 
 /* Where a sweep through code is */
 struct sweep {
+	/* The code is of a library, of which the program may not use all. */
+	bool	is_needed;
 	/* Instructions since the stack pointer was saved or kept, if less than NEAR */
 	int	since_saved;
 	int	since_kept;
@@ -73,7 +76,7 @@ static enum stack_use x86_stack_use(const unsigned char *code, int length, int *
 		if (from == to || (from != 4 && to != 4))
 			return STACK_OTHER;
 		if (op == 0x87)
-			return STACK_SWAPPED;
+			return STACK_TRADED;
 		return to == 4 ? STACK_SET : STACK_KEPT;
 	}
 	if ((modrm >> 3 & 7) != 4 || rex & 4)
@@ -128,6 +131,9 @@ static bool switches(struct sweep *sweep, enum stack_use use, enum gate_flow flo
 	switch (use) {
 	case STACK_SWAPPED:
 		return true;
+	case STACK_TRADED:
+		/* libcrypto aligns its stack so. */
+		return !sweep->is_needed;
 	case STACK_LOADED:
 		return sweep->since_saved < NEAR || sweep->since_kept < NEAR;
 	case STACK_SAVED:
@@ -179,11 +185,12 @@ static size_t sweep_chunk(struct gate_elf *ge, const unsigned char *code, size_t
 
 /**
  * gate_elf__find_stack_switch - Find an instruction that switches stacks
- * @ge:		The program
+ * @ge:		The program or library
+ * @is_needed:	A program needs this library
  *
  * Return: its address, or 0 if there is none that can be told.
  */
-u64 gate_elf__find_stack_switch(struct gate_elf *ge)
+u64 gate_elf__find_stack_switch(struct gate_elf *ge, bool is_needed)
 {
 	struct gate_range code, chunk;
 	u64 found = 0;
@@ -192,7 +199,12 @@ u64 gate_elf__find_stack_switch(struct gate_elf *ge)
 	if (gate_elf__machine(ge) != EM_X86_64 && !gate_elf__is_ppc64le(ge))
 		return 0;
 	for (i = 0; !found && gate_elf__code(ge, i, &code); i++) {
-		struct sweep sweep = { .since_saved = NEAR, .since_kept = NEAR, .kept = -1 };
+		struct sweep sweep = {
+			.is_needed	= is_needed,
+			.since_saved	= NEAR,
+			.since_kept	= NEAR,
+			.kept		= -1,
+		};
 
 		while (!found && code.start + MAX_INSN <= code.end) {
 			unsigned char *bytes;

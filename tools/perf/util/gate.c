@@ -144,6 +144,24 @@ static struct evsel *parse_one_event(const char *text, const char *what)
 }
 
 /**
+ * gates__find_trigger - Find the trigger of a name
+ * @gates:	Gates of the list
+ * @name:	The name
+ *
+ * Return: the trigger, or NULL.
+ */
+struct gate_trigger *gates__find_trigger(struct gates *gates, const char *name)
+{
+	struct gate_trigger *trigger;
+
+	list_for_each_entry(trigger, &gates->triggers, node) {
+		if (!strcmp(trigger->name, name))
+			return trigger;
+	}
+	return NULL;
+}
+
+/**
  * evlist__gate_trigger - Find or create the trigger of a name
  * @evlist:	List whose events are searched for the name first
  * @name:	Name of an event of the list, or the text of any event
@@ -158,10 +176,9 @@ struct gate_trigger *evlist__gate_trigger(struct evlist *evlist, const char *nam
 	struct gate_trigger *trigger;
 	struct evsel *source, *proto;
 
-	list_for_each_entry(trigger, &gates->triggers, node) {
-		if (!strcmp(trigger->name, name))
-			return trigger;
-	}
+	trigger = gates__find_trigger(gates, name);
+	if (trigger)
+		return trigger;
 
 	source = evlist__find_evsel_by_str(evlist, name);
 	proto = source ? evsel__clone(source) : parse_one_event(name, what);
@@ -216,11 +233,12 @@ int gate__add_starter(struct gate *gate, struct gate_trigger *trigger)
  * @gate:	The gate
  * @trigger:	The trigger
  *
- * Return: 0, or -ENOSPC if the gate has the maximum that the kernel allows.
+ * Return: 0, or -ENOSPC if the gate has the maximum that the kernel allows beside
+ * gate::leaver.
  */
 int gate__add_stopper(struct gate *gate, struct gate_trigger *trigger)
 {
-	if (gate->nr_off == GATE_MAX_TRIGGERS)
+	if (gate->nr_off == GATE_MAX_STOPPERS)
 		return -ENOSPC;
 	gate->off[gate->nr_off++] = trigger;
 	return 0;
@@ -368,6 +386,10 @@ static int evlist__setup_all(struct evlist *evlist, const struct gate_opts *opts
 {
 	if (opts->nr_inside && (opts->on || opts->off)) {
 		pr_err("--inside cannot be combined with --gate-on or --gate-off\n");
+		return -EINVAL;
+	}
+	if (opts->lax && !opts->nr_inside) {
+		pr_err("--inside-lax: there is no --inside whose result it could accept\n");
 		return -EINVAL;
 	}
 	if (!gate_opts__any(opts))
@@ -651,21 +673,28 @@ int gates__link(struct gates *gates, struct gate *gate, struct evsel *evsel,
 	int err = gates__link_all(gates, gate->on, gate->nr_on, PERF_EVENT_IOC_SET_STARTER,
 				  evsel, target);
 
-	return err ?: gates__link_all(gates, gate->off, gate->nr_off,
+	err = err ?: gates__link_all(gates, gate->off, gate->nr_off,
+				     PERF_EVENT_IOC_SET_STOPPER, evsel, target);
+	return err ?: gates__link_all(gates, &gate->leaver, gate->leaver ? 1 : 0,
 				      PERF_EVENT_IOC_SET_STOPPER, evsel, target);
 }
 
 /**
- * gate_trigger__first - Get the event that was opened first for a trigger
+ * gate_trigger__instance - Get an event that was opened for a trigger
  * @trigger:	The trigger
+ * @evsel:	An event that the children inherit which inherit the trigger's event
  *
- * Return: the event, or NULL if the trigger is not open.
+ * Return: the event that was opened first, or NULL if there is none.
  */
-struct evsel *gate_trigger__first(struct gate_trigger *trigger)
+struct evsel *gate_trigger__instance(struct gate_trigger *trigger, struct evsel *evsel)
 {
-	if (list_empty(&trigger->instances))
-		return NULL;
-	return list_first_entry(&trigger->instances, struct gate_instance, node)->evsel;
+	struct gate_instance *instance;
+
+	list_for_each_entry(instance, &trigger->instances, node) {
+		if (same_lifetime(instance->evsel, evsel))
+			return instance->evsel;
+	}
+	return NULL;
 }
 
 /* Prefer a software event, because it is never multiplexed. */
@@ -765,7 +794,8 @@ int evlist__open_gates(struct evlist *evlist, struct target *target, bool may_re
 		if (err)
 			return err;
 	}
-	return evlist__open_windows(evlist, target);
+	err = evlist__open_guards(evlist, target);
+	return err ?: evlist__open_windows(evlist, target);
 }
 
 static void gates__set_references(struct gates *gates, bool enable)
@@ -811,6 +841,7 @@ void evlist__enable_gates(struct evlist *evlist)
 	if (evlist->gates) {
 		gates__set_references(evlist->gates, /*enable=*/true);
 		evlist__enable_windows(evlist, /*enable=*/true);
+		evlist__enable_guards(evlist);
 		gates__set_enabled(evlist->gates, /*stoppers=*/true, /*enable=*/true);
 		gates__set_enabled(evlist->gates, /*stoppers=*/false, /*enable=*/true);
 	}
@@ -845,6 +876,7 @@ void evlist__close_gates(struct evlist *evlist)
 	if (!evlist->gates)
 		return;
 
+	evlist__close_guards(evlist);
 	evlist__close_windows(evlist);
 	list_for_each_entry(trigger, &evlist->gates->triggers, node) {
 		list_for_each_entry_safe(instance, next, &trigger->instances, node) {
@@ -892,6 +924,7 @@ void evlist__delete_gates(struct evlist *evlist)
 		list_del(&gate->node);
 		free(gate->function);
 		free(gate->where);
+		free(gate->guard);
 		free(gate);
 	}
 	evlist__delete(evlist->gates->evlist);

@@ -10,6 +10,7 @@ struct evlist;
 struct evsel;
 struct gate_elf;
 struct gate_function;
+struct gate_guard;
 struct option;
 struct target;
 
@@ -18,6 +19,8 @@ struct target;
 
 /* Maximum number of starters, and of stoppers, that the kernel allows for a gate. */
 #define GATE_MAX_TRIGGERS	64
+/* One stopper is gate::leaver. */
+#define GATE_MAX_STOPPERS	(GATE_MAX_TRIGGERS - 1)
 
 /* Options for all events. */
 struct gate_opts {
@@ -37,10 +40,23 @@ struct gate_opts {
 		     gate_opts__add_inside),					\
 	OPT_BOOLEAN(0, "inside-lax", &(opts)->lax,				\
 		    "succeed even if entries and returns do not pair"),		\
-	OPT_STRING(0, "gate-on", &(opts)->on, "event",				\
-		   "only from an occurrence of this event on"),			\
-	OPT_STRING(0, "gate-off", &(opts)->off, "event",			\
-		   "only up to an occurrence of this event")
+	OPT_CALLBACK(0, "gate-on", &(opts)->on, "event",			\
+		     "only from an occurrence of this event on",		\
+		     gate_opts__set_trigger),					\
+	OPT_CALLBACK(0, "gate-off", &(opts)->off, "event",			\
+		     "only up to an occurrence of this event",			\
+		     gate_opts__set_trigger)
+
+/* An option of another tool, for which @message points to the one of this tool. */
+#define OPT_GATE_ELSEWHERE(name, message)					\
+	{									\
+		.type		= OPTION_CALLBACK,				\
+		.long_name	= (name),					\
+		.value		= (char *)(message),				\
+		.help		= (message),					\
+		.flags		= PARSE_OPT_OPTARG | PARSE_OPT_HIDDEN,		\
+		.callback	= gate_opts__refuse,				\
+	}
 
 /*
  * A trigger, which opens or closes gates. It is not part of the event list: it is not
@@ -67,14 +83,20 @@ struct gate_trigger {
 struct gate {
 	struct list_head	node;
 	struct gate_trigger	*on[GATE_MAX_TRIGGERS];
-	struct gate_trigger	*off[GATE_MAX_TRIGGERS];
+	struct gate_trigger	*off[GATE_MAX_STOPPERS];
 	int			nr_on;
 	int			nr_off;
 	bool			nest;
+	/* Closes the gate where a task leaves the function for good, or NULL. */
+	struct gate_trigger	*leaver;
+	/* Hidden events of the gate for the guard, or NULL. */
+	struct gate_guard	*guard;
 	/* Function whose entries and returns must match, or NULL. */
 	char			*function;
 	/* The function is main(), which ends by its return or with the program. */
 	bool			ends_with_program;
+	/* It is a function of the kernel. */
+	bool			of_kernel;
 	/* A uretprobe or kretprobe detects the returns. */
 	bool			by_return_address;
 	/* Description for headers and messages, such as "inside of parse" */
@@ -128,7 +150,8 @@ int evlist__new_gates(struct evlist *evlist);
 struct gate *gates__new_gate(struct gates *gates);
 int gates__link(struct gates *gates, struct gate *gate, struct evsel *evsel,
 		struct target *target);
-struct evsel *gate_trigger__first(struct gate_trigger *trigger);
+struct gate_trigger *gates__find_trigger(struct gates *gates, const char *name);
+struct evsel *gate_trigger__instance(struct gate_trigger *trigger, struct evsel *evsel);
 int gate__add_starter(struct gate *gate, struct gate_trigger *trigger);
 int gate__add_stopper(struct gate *gate, struct gate_trigger *trigger);
 struct gate_trigger *gates__add_trigger(struct gates *gates, const char *name,
@@ -160,6 +183,8 @@ size_t gate_lines__parse(const char *where, int *first, int *last);
 
 /* gate-regions.c */
 int gate_opts__add_inside(const struct option *opt, const char *inside, int unset);
+int gate_opts__set_trigger(const struct option *opt, const char *event, int unset);
+int gate_opts__refuse(const struct option *opt, const char *arg, int unset);
 int evlist__name_regions(struct evlist *evlist);
 int evlist__setup_regions(struct evlist *evlist, const struct gate_opts *opts,
 			  struct target *target, const char *program);
@@ -171,8 +196,12 @@ void gate_trigger__delete_tracefs(struct gate_trigger *trigger);
 u64 gate_trigger__missed(struct gate_trigger *trigger);
 
 /* gate-guard.c */
+int gate__set_leaver(struct gates *gates, struct gate *gate, struct target *target);
+int evlist__open_guards(struct evlist *evlist, struct target *target);
+void evlist__enable_guards(struct evlist *evlist);
+void evlist__close_guards(struct evlist *evlist);
 void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax);
-void evlist__count_open(struct evlist *evlist);
+void evlist__count_open(struct evlist *evlist, struct target *target);
 bool evlist__gates_not_exact(struct evlist *evlist);
 
 /* gate-stat.c */

@@ -76,6 +76,21 @@ refuses "no name of a function" "name a function, such as parse" \
 	perf stat --inside '' -e page-faults -- $never
 refuses "the same function twice" "--inside main: say it once" \
 	perf stat --inside main --inside main -e page-faults -- $never
+refuses "two starters by options" '--gate-on context-switches: --gate-on page-faults was given before' \
+	perf stat --gate-on page-faults --gate-on context-switches -e page-faults -- $never
+refuses "two stoppers by options" '--gate-off context-switches: --gate-off page-faults was given before' \
+	$record --gate-off page-faults --gate-off context-switches -e page-faults -- $never
+for command in "perf stat" "$record"; do
+	# shellcheck disable=SC2086 # words
+	refuses "${command%% -*}: --inside-lax without --inside" 'there is no --inside whose result' \
+		$command --inside-lax --gate-on page-faults -e context-switches -- $never
+done
+refuses "perf record --per-window" 'perf stat prints how windows are distributed; here take --windows' \
+	$record --per-window --gate-on page-faults -e context-switches -- $never
+refuses "perf stat --windows" 'perf record writes windows to a file; here take --per-window' \
+	perf stat --windows=1ms --gate-on page-faults -e context-switches -- $never
+refuses "metrics of single windows" '--metric-only prints metrics, which have no distribution' \
+	perf stat --per-window --metric-only --gate-on page-faults -e context-switches -- $never
 notes "an event that is not precise any more" 'Note: page-faults:P has a gate, so it is not precise' \
 	$record -e page-faults:P --gate-on context-switches -- true
 notes "windows of a CPU" 'Note: windows are of CPUs, not of tasks' \

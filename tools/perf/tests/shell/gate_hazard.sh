@@ -52,6 +52,17 @@ same()
 	fi 2>/dev/null
 }
 
+# needy: build or find $tmp/needy, which needs $tmp/libbetween.so, which needs $tmp/libswitch.so
+needy()
+{
+	local origin="-Wl,-rpath,\$ORIGIN"
+
+	program libswitch.so cc -O2 -fPIC -shared -DSTACKS=1 -DPART=0 -Wl,-soname,libswitch.so "$lib/gate_same.c" &&
+		program libbetween.so cc -shared -Wl,--no-as-needed -L"$tmp" -lswitch "$origin" \
+			-Wl,-soname,libbetween.so &&
+		program needy cc -O2 -pthread -Wl,--no-as-needed -L"$tmp" "$lib/gate_hazard.c" -lbetween "$origin"
+}
+
 # stat OPTION...: run perf stat; set $tmp/out to its results, $tmp/said to what the program
 # prints, and $status
 stat()
@@ -139,7 +150,99 @@ exact "a function that ends in a call of another" 10 100 --inside tail -- "$work
 exact "threads of a pool" 40 any --inside job -- "$work" pool
 marked "longjmp" '10 entries, 0 returns' --inside jumper -- "$work" longjmp
 marked "a single longjmp" '1 entries, 0 returns' --inside jumper -- "$work" longjmp 1
-exact "a fork" 10 any --inside forker -- "$work" fork
+# inside OPTION...: check that ten windows have ten page faults or a few more each, that the status
+# is 0, and that nothing of what follows the windows was counted
+inside()
+{
+	local name=$1 least=$2
+	shift 2
+
+	stat "$@"
+	[ $status = 0 ] && [ "$(count gate_count)" = 10 ] && [ "$(count page-faults:u)" -ge "$least" ] &&
+		[ "$(count page-faults:u)" -lt 600 ] && ! grep -q 'not exact' "$tmp/err"
+	gate_say "$name" $? "$(why)"
+}
+
+# Processes that are made inside of a function begin there.
+marked "a fork, with a child that ends inside" '10 entries, 10 processes forked inside, 10 returns' \
+	--inside forker -- "$work" fork
+grep -q 'ended inside, by _exit()' "$tmp/err"
+gate_say "a fork, with a child that ends inside, the advice" $? "$(why)"
+inside "a fork, with a child that ends inside, with --inside-lax" 100 --inside forker --inside-lax -- \
+	"$work" fork
+inside "a child of fork() that returns" 150 --inside splitter -- "$work" split
+marked "a child of fork() returns, and its parent leaves by longjmp" '1 windows not ended' \
+	--inside splitter -- "$work" split_longjmp 1
+marked "children of fork() return, and their parents leave by longjmp" 'windows not ended' \
+	--inside splitter -- "$work" split_longjmp
+marked "a child of fork() leaves by longjmp" '10 entries, 10 processes forked inside, 10 returns' \
+	--inside loser -- "$work" lose
+inside "a child of fork() without windows of its own" 100 -i --inside loser -- "$work" lose
+for how in exec vfork spawn; do
+	inside "a program that is executed inside, $how" 100 --inside executor -- "$work" $how
+	inside "a program that is executed between marks, $how" 100 --inside mark:executor -- "$work" $how
+done
+marked "a program that is executed two calls deep" '20 entries, 10 processes forked inside, 20 returns' \
+	--inside executor -- "$work" exec_deep
+marked "a program that is executed in place" '1 entries, 0 returns, 1 programs executed inside' \
+	--inside replaced -- "$work" replace
+stat --inside replaced --inside-lax -- "$work" replace
+[ $status = 0 ] && [ "$(count gate_count)" = 1 ] && [ "$(count page-faults:u)" -lt 50 ]
+gate_say "a program that is executed in place, with --inside-lax" $? "$(why)"
+marked "a program that is executed after longjmp" 'left the function by longjmp() before' \
+	--inside jumper -- "$work" longjmp_exec
+perf record -o "$tmp/data" -c 1 --inside executor -e page-faults:u -- "$work" exec >"$tmp/said" 2>"$tmp/err"
+status=$?
+[ $status = 0 ] && [ "$(perf script -i "$tmp/data" -F event 2>/dev/null | wc -l)" -lt 600 ]
+gate_say "a program that is executed inside, samples" $? "$(why)"
+perf record -o "$tmp/data" -c 1 --inside loser -e page-faults:u -- "$work" lose >"$tmp/said" 2>"$tmp/err"
+status=$?
+[ $status = 1 ] && grep -q '<not exact>' "$tmp/err"
+gate_say "a child of fork() leaves by longjmp, samples" $? "$(why)"
+stat --inside loser --inside executor -- "$work" exec
+[ $status = 0 ] && [ "$(count_in executor gate_count)" = 10 ] && [ "$(count_in executor page-faults:u)" -lt 600 ]
+gate_say "a program that is executed in one of two regions" $? "$(why)"
+stat --inside kernel:kernel_clone -- "$work" split
+[ $status = 0 ] && [ "$(count gate_count)" -ge 10 ] && [ "$(count page-faults:u)" = 0 ]
+gate_say "a child of fork() in a function of the kernel" $? "$(why)"
+stat --inside quitter -- "$work" quit
+[ $status = 1 ] && grep -q '10 entries, 0 returns' "$tmp/err"
+gate_say "a thread that ends inside" $? "$(why)"
+exact "a function that a signal handler calls inside of it" 10 100 --inside raiser -- "$work" signal
+marked "siglongjmp out of a signal handler" '10 entries, 0 returns' --inside raiser -- "$work" signal_longjmp
+# A call that runs when perf begins is not counted. perf hardly ever begins between two calls.
+"$work" naps &
+pid=$!
+sleep 0.5
+for _ in 1 2 3; do
+	stat -p $pid --inside napper -- sleep 2
+	! grep -q 'running when perf began' "$tmp/err" || break
+done
+kill $pid
+[ $status = 0 ] && [ "$(count gate_count)" -ge 2 ] && grep -q 'running when perf began are not counted' "$tmp/err" &&
+	[ "$(count page-faults:u)" -ge $((10 * $(count gate_count) - 10)) ] &&
+	[ "$(count page-faults:u)" -le $((10 * $(count gate_count) + 1)) ]
+gate_say "a process that is inside when perf begins" $? "$(why)"
+
+# Without tracefs, perf does not see processes and programs.
+if unshare -m true 2>/dev/null; then
+	tracing=/sys/kernel/tracing
+	[ -e $tracing/events ] || tracing=/sys/kernel/debug/tracing
+	for lax in '' --inside-lax; do
+		unshare -m sh -c "mount -t tmpfs none $tracing/events && exec perf stat -x, -o $tmp/out --inside job $lax -e page-faults:u -- $work job" >"$tmp/said" 2>"$tmp/err"
+		status=$?
+		if [ -n "$lax" ]; then
+			[ $status = 0 ] && [ "$(count gate_count)" = 10 ]
+		else
+			[ $status != 0 ] && grep -q 'without tracefs' "$tmp/err" && [ ! -s "$tmp/said" ]
+		fi
+		gate_say "without tracefs${lax:+, with $lax}" $? "$(why)"
+	done
+fi
+for name in exit exit_group rt_sigreturn; do
+	refused "a system call that does not return, $name" "$name() does not return" \
+		--inside "syscalls:$name" -- "$work" signal
+done
 stat --inside spawner -- "$work" thread
 [ $status = 0 ] && [ "$(count gate_count)" = 10 ] && [ "$(count page-faults:u)" -lt 600 ]
 gate_say "a thread that is made inside" $? "$(why)"
@@ -264,6 +367,14 @@ if same; then
 		refused "a function that switches stacks by its own code, $i" \
 			'contexts that take turns on a thread (code at' --inside yielder -- "$tmp/stacks$i" yielder
 	done
+	if needy; then
+		refused "a function of a program that needs a library which switches stacks" \
+			'libswitch.so (code at 0x' --inside job -- "$tmp/needy" job
+		refused "a function of a library that needs one which switches stacks" \
+			'libswitch.so (code at 0x' --inside "$tmp/libbetween.so:nothing" -- "$tmp/needy" job
+		refused "a function of a library that switches stacks" 'libswitch.so has contexts that take turns' \
+			--inside "$tmp/libswitch.so:yielder" -- "$tmp/needy" job
+	fi
 	if program pie cc -O2 -fPIE -static-pie -DCONTEXTS -DPART=0 "$lib/gate_same.c"; then
 		refused "a program with contexts that is loaded anywhere" 'contexts that take turns on a thread' \
 			--inside yielder -- "$tmp/pie" yielder
@@ -309,18 +420,28 @@ wait $other && [ $status = 0 ] && ! grep 'not exact' "$tmp/others" &&
 	[ "$(count gate_count)" = "$(awk -F, '$3 == "gate_count" { print $1 }' "$tmp/other")" ] &&
 	! grep perf_gate $probes
 gate_say "two perfs on one function of the kernel" $? "$(why; cat "$tmp/other" "$tmp/others")"
-perf stat --inside kernel:vfs_read -e page-faults:u -- sleep 4 2>/dev/null &
+# Wait until a perf that is starting has set its probe.
+wait_for_probe()
+{
+	for _ in $(seq 100); do
+		! grep -q perf_gate $probes || break
+		sleep 0.1
+	done
+	# The rest of its start
+	sleep 1
+}
+perf stat --inside kernel:vfs_read -e page-faults:u -- sleep 20 2>/dev/null &
 other=$!
-sleep 1
+wait_for_probe
 kill -KILL $other
 wait $other 2>/dev/null
 left=$(grep -c perf_gate $probes)
 stat --inside kernel:vfs_read -- "$work" job
 [ "$left" = 1 ] && [ $status = 0 ] && ! grep perf_gate $probes
 gate_say "a perf that was killed" $? "it left $left: $(why)"
-perf stat --inside kernel:vfs_read -e page-faults:u -- sleep 4 2>/dev/null &
+perf stat --inside kernel:vfs_read -e page-faults:u -- sleep 20 2>/dev/null &
 other=$!
-sleep 1
+wait_for_probe
 kill -INT $other
 wait $other 2>/dev/null
 ! grep perf_gate $probes

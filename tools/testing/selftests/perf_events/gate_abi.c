@@ -146,6 +146,24 @@ TEST_F(gate_abi, toggle_does_not_nest)
 	EXPECT_EQ(-EINVAL, set_stopper(self->triggers.starter, target));
 }
 
+/* Each firing could cause the next one, and no interrupt of a timer would come between. */
+TEST_F(gate_abi, end_of_irq_work_fires_no_gate)
+{
+	long id = tracepoint_id("irq_vectors/irq_work_exit");
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_TRACEPOINT, id);
+	int target, trigger;
+
+	if (id < 0)
+		SKIP(return, "no tracepoint irq_vectors:irq_work_exit");
+	target = gate_open(&self->attr, 0, -1);
+	ASSERT_LE(0, target);
+	trigger = gate_open(&attr, 0, -1);
+	ASSERT_LE(0, trigger);
+	EXPECT_EQ(-EINVAL, set_starter(trigger, target));
+	EXPECT_EQ(-EINVAL, set_stopper(trigger, target));
+	close(trigger);
+}
+
 /* Size of a read of one event; a group of one adds the number of its members. */
 static ssize_t read_size(unsigned int format)
 {

@@ -362,6 +362,27 @@ TEST_F(aux_map, a_mapped_event_keeps_its_buffer)
 	close(same);
 }
 
+/* The page would tell the counter of the other event. */
+TEST_F(aux_map, a_redirected_event_maps_the_area_and_not_the_page_of_the_other)
+{
+	struct sim_ring *ring = &self->ring;
+	size_t offset = 5 * self->page, size = 4 * self->page;
+	void *area;
+	int same;
+
+	same = sim_open(&self->attr, -1, 0, -1);
+	ASSERT_LE(0, same);
+	ASSERT_EQ(0, redirect(same, self->fd));
+	ring->page->aux_offset = offset;
+	ring->page->aux_size = size;
+	area = mmap(NULL, size, RW, MAP_SHARED, same, offset);
+	ASSERT_NE(MAP_FAILED, area);
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, ring->size + self->page, RW, MAP_SHARED, same, 0));
+	EXPECT_EQ(EBUSY, errno);
+	munmap(area, size);
+	close(same);
+}
+
 TEST_F(aux_map, a_redirected_event_writes_to_the_area_of_the_other)
 {
 	int same = sim_open(&self->attr, -1, 0, -1);

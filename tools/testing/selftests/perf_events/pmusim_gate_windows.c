@@ -126,4 +126,49 @@ TEST_F(windows, each_window_is_in_its_bucket_and_has_a_record)
 	ring_unmap(&ring);
 }
 
+/*
+ * A sampling event that its PMU starts only when interrupts are on again has not counted at
+ * the begin of the window, so the window is neither in the histogram nor has it a value.
+ */
+TEST_F(windows, window_in_which_the_event_starts_late_is_missed)
+{
+	struct perf_event_attr attr = sim_attr("pmusim", SIM_MASK(1 << TARGET));
+	struct histogram histogram;
+	unsigned int i;
+
+	if (variant->context != SIM_HARDIRQ || *variant->cap == '-')
+		SKIP(return, "needs a trigger that fires with interrupts off");
+	for (i = 0; i < NR_EVENTS; i++)
+		close(self->fd[i]);
+	ASSERT_EQ(0, sim_put("pmusim/capabilities", "+gate_stop"));
+	attr.sample_period = 1ULL << 40;
+	self->fd[TARGET] = sim_open(&attr, -1, 0, -1);
+	ASSERT_LE(0, self->fd[TARGET]);
+	for (i = STARTER; i < NR_EVENTS; i++) {
+		attr = sim_attr("pmusim", SIM_MASK(1 << i) | SIM_OFLOW(variant->context));
+		attr.sample_period = 1;
+		self->fd[i] = sim_open(&attr, -1, 0, -1);
+		ASSERT_LE(0, self->fd[i]);
+		ASSERT_EQ(0, sim_ioctl(self->fd[i], i == STARTER ? PERF_EVENT_IOC_SET_STARTER :
+				       PERF_EVENT_IOC_SET_STOPPER, self->fd[TARGET]));
+	}
+	ASSERT_EQ(0, set_windows(self->fd[TARGET], PERF_WINDOWS_HISTOGRAM,
+				 PERF_WINDOWS_COUNT, 0));
+	for (i = 0; i < 10; i++) {
+		ASSERT_EQ(0, trigger(STARTER, variant->cap));
+		sleep_ms(1);
+		ASSERT_EQ(0, sim_tick(0, TARGET, 5));
+		ASSERT_EQ(0, trigger(STOPPER, variant->cap));
+		sleep_ms(1);
+	}
+	histogram = read_histogram(_metadata, self->fd[TARGET]);
+	EXPECT_EQ(0, histogram.windows);
+	EXPECT_EQ(10, histogram.missed);
+	for (i = 0; i < NR_EVENTS; i++) {
+		close(self->fd[i]);
+		self->fd[i] = -1;
+	}
+	EXPECT_EQ(0, sim_put("pmusim/capabilities", "-gate_stop"));
+}
+
 TEST_HARNESS_MAIN

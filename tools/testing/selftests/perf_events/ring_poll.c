@@ -387,6 +387,15 @@ TEST_F(ring_poll, paused_buffer_loses_and_tells)
 	EXPECT_EQ(10, sum.lost);
 }
 
+TEST_F(ring_poll, loss_before_any_record_wakes)
+{
+	self->fd = open_ring(&self->attr, &self->ring);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, event_ioctl(self->fd, PERF_EVENT_IOC_PAUSE_OUTPUT, 1));
+	record_faults(self->fd, 1);
+	EXPECT_EQ(POLLIN, poll_now(self->fd) & POLLIN);
+}
+
 TEST_F(ring_poll, dead_task_hangs_up_and_leaves_its_records)
 {
 	struct ring_sum sum = {};

@@ -802,6 +802,27 @@ TEST_F_TIMEOUT(hw, blocked_thread_waits_while_it_is_throttled, 120)
 	close(s.fd);
 }
 
+/*
+ * A thread cannot wait in the kernel for events that count there: they would be throttled
+ * again in each wait. So its samples are lost, and it goes on.
+ */
+TEST_F_TIMEOUT(hw, blocked_thread_that_is_sampled_in_the_kernel_goes_on, 120)
+{
+	struct sampling s = { };
+	__u64 periods;
+
+	NEED_INTERRUPTS();
+	ASSERT_EQ(0, sample_rate_write("1", "0"));
+	ASSERT_EQ(0, sampling_open(&s, PFM_FL_NOTIFY_BLOCK, &self->events));
+	dispatch(&self->events, 2, USER | KERNEL);
+	self->events.pmd[0].reg_flags |= PFM_REGFL_OVFL_NOTIFY;
+	set_period(&self->events.pmd[0], 500);
+	ASSERT_EQ(0, lib_write(s.fd, &self->events));
+	sample_blocked(_metadata, &s, child_works_less, &periods);
+	EXPECT_LT(0, pfm_info(s.fd, 0).set_lost);
+	close(s.fd);
+}
+
 TEST_F(hw, multiplex2)
 {
 	struct pfarg_setdesc desc[2];

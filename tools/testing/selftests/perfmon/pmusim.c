@@ -460,7 +460,9 @@ static __u64 runs_done(int fd, void *arg)
 	return pfm_info(fd, 0).set_runs + pfm_info(fd, 1).set_runs;
 }
 
-TEST_F(slow, switching_obeys_the_sample_rate)
+/* Overflows of sets 0 and 1 switch sets; with a third set there is one that samples nothing. */
+static void switch_slowly(struct __test_metadata *const _metadata,
+			  const FIXTURE_VARIANT(slow) *variant, int sets)
 {
 	__u64 ticks, runs, lost;
 	int fd, i;
@@ -472,6 +474,8 @@ TEST_F(slow, switching_obeys_the_sample_rate)
 		ASSERT_EQ(0, sim_reg(fd, i, 0, variant->context, 0, 0, 0));
 		ASSERT_EQ(0, sim_reg(fd, i, variant->num, variant->context, 10, 0, 1));
 	}
+	if (sets == 3)
+		ASSERT_EQ(0, pfm_make_set(fd, 2, PFM_SETFL_TIME_SWITCH, NSEC_PER_MSEC / 10, 0));
 	ASSERT_EQ(0, pfm_load_tid(fd, variant->flags ? 0 : getpid(), 0));
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 	ticks = slow_ticks(fd, variant->num, runs_done, NULL);
@@ -482,6 +486,56 @@ TEST_F(slow, switching_obeys_the_sample_rate)
 	EXPECT_LE(10, runs);
 	EXPECT_GE(2 * ticks + 2, runs);
 	EXPECT_LT(0, lost);
+	close(fd);
+}
+
+TEST_F(slow, switching_obeys_the_sample_rate)
+{
+	switch_slowly(_metadata, variant, 2);
+}
+
+TEST_F(slow, set_between_that_samples_nothing_is_no_way_round_the_rate)
+{
+	switch_slowly(_metadata, variant, 3);
+}
+
+/* Only sets that sample wait for the tick. */
+TEST_F(slow, set_that_only_counts_is_not_throttled)
+{
+	struct pages pages;
+	__u64 touched = 0, end;
+	int fd;
+
+	if (variant->flags)
+		SKIP(return, "counts the page faults of a thread");
+	ASSERT_EQ(0, pages_map(&pages, 64));
+	fd = sim_open("pmusim", 0);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, pfm_make_set(fd, 0, PFM_SETFL_OVFL_SWITCH, 0, 0));
+	ASSERT_EQ(0, sim_reg(fd, 0, 0, variant->context, 0, 0, 0));
+	ASSERT_EQ(0, sim_reg(fd, 0, variant->num, variant->context, 10, 0, 1));
+	ASSERT_EQ(0, pfm_make_set(fd, 1, PFM_SETFL_TIME_SWITCH, NSEC_PER_MSEC, 0));
+	ASSERT_EQ(0, pfm_write_pmds(fd, &(struct pfarg_pmd) {
+		.reg_num = PFM_SW_BASE + PERF_COUNT_SW_PAGE_FAULTS, .reg_set = 1 }, 1));
+	ASSERT_EQ(0, pfm_load_self(fd));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	end = now_ns(CLOCK_MONOTONIC) + 20000 * NSEC_PER_MSEC;
+	while (touched < 200 && now_ns(CLOCK_MONOTONIC) < end) {
+		__u64 before, after;
+
+		/* Set 0 is throttled, and switches to set 1 at once. */
+		sim_tick(fd, variant->num, 10);
+		if (!(pfm_info(fd, 1).set_flags & PFM_SETFL_OUT_ACTIVE))
+			continue;
+		before = pfm_info(fd, 1).set_runs;
+		pages_touch(&pages, 1);
+		after = pfm_info(fd, 1).set_runs;
+		if (before == after && pfm_info(fd, 1).set_flags & PFM_SETFL_OUT_ACTIVE)
+			touched++;
+	}
+	ASSERT_EQ(0, pfm_stop(fd));
+	EXPECT_LE(200, touched);
+	EXPECT_LE(touched, pfm_value(fd, 1, PFM_SW_BASE + PERF_COUNT_SW_PAGE_FAULTS));
 	close(fd);
 }
 

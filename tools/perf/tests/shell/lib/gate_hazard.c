@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,10 @@
 #define NR_SLEEPERS	40
 #define NR_WORKERS	4
 
+extern char **environ;
+
 static jmp_buf env;
+static char *self;
 static int pipe_in[2];
 static pthread_barrier_t all_in;
 static volatile int always = 1;
@@ -145,12 +149,136 @@ noinline void forker(void)
 		_exit(0);
 }
 
+/* Both processes leave it: the child by its return, the parent perhaps by longjmp(). */
+FUNCTION pid_t splitter(int leave);
+noinline pid_t splitter(int leave)
+{
+	pid_t pid;
+
+	touch(5);
+	pid = fork();
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	touch(5);
+	if (pid && leave)
+		longjmp(env, 1);
+	return pid;
+}
+
+/* The parent returns, and the child leaves it by longjmp(). */
+FUNCTION void loser(void);
+noinline void loser(void)
+{
+	pid_t pid;
+
+	touch(5);
+	pid = fork();
+	if (!pid)
+		longjmp(env, 1);
+	waitpid(pid, NULL, 0);
+	touch(5);
+}
+
+static noinline void execute(void)
+{
+	char name[] = "job";
+	char *args[] = { self, name, NULL };
+
+	execv(self, args);
+	_exit(1);
+}
+
+enum how { BY_FORK, BY_VFORK, BY_SPAWN };
+
+/* Another program runs while it waits, or in its place. */
+FUNCTION void executor(enum how how, int depth);
+noinline void executor(enum how how, int depth)
+{
+	char name[] = "job";
+	char *args[] = { self, name, NULL };
+	pid_t pid;
+
+	if (depth > 1) {
+		executor(how, depth - 1);
+		barrier();
+		return;
+	}
+	PERF_MARK_BEGIN(executor);
+	touch(5);
+	switch (how) {
+	case BY_SPAWN:
+		if (posix_spawn(&pid, self, NULL, NULL, args, environ))
+			exit(1);
+		break;
+	case BY_VFORK:
+		pid = vfork();
+		if (!pid)
+			execute();
+		break;
+	default:
+		pid = fork();
+		if (!pid)
+			execute();
+		break;
+	}
+	waitpid(pid, NULL, 0);
+	touch(5);
+	PERF_MARK_END(executor);
+}
+
+FUNCTION void replaced(void);
+noinline void replaced(void)
+{
+	touch(10);
+	if (always)
+		execute();
+}
+
+FUNCTION void *quitter(void *unused);
+noinline void *quitter(void *unused)
+{
+	touch(10);
+	if (always)
+		pthread_exit(NULL);
+	return unused;
+}
+
+/* A signal interrupts it, and the handler calls it again, or leaves it by siglongjmp(). */
+static sigjmp_buf signal_env;
+static volatile int leave_handler;
+FUNCTION void raiser(int depth);
+
+static void handler(int unused)
+{
+	(void)unused;
+	if (leave_handler)
+		siglongjmp(signal_env, 1);
+	raiser(0);
+}
+
+noinline void raiser(int depth)
+{
+	touch(5);
+	if (depth)
+		raise(SIGUSR1);
+	barrier();
+}
+
 FUNCTION void leaver(void);
 noinline void leaver(void)
 {
 	touch(10);
 	if (always)
 		exit(0);
+}
+
+FUNCTION void napper(void);
+noinline void napper(void)
+{
+	touch(5);
+	usleep(200000);
+	touch(5);
+	barrier();
 }
 
 FUNCTION void job(void);
@@ -388,9 +516,11 @@ static noinline void use_stack(void)
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
+	pthread_t thread;
 	int number = argc > 2 ? atoi(argv[2]) : 10;
 	volatile int i;
 
+	self = argv[0];
 	/* Take the page faults of code and stack before the test. */
 	use_stack();
 	if (mlockall(MCL_CURRENT))
@@ -414,6 +544,12 @@ int main(int argc, char **argv)
 			usleep(1000);
 		}
 	}
+	if (!strcmp(name, "naps")) {
+		for (;;) {
+			napper();
+			touch(100);
+		}
+	}
 	for (i = 0; i < (strcmp(name, "deep") ? number : 5); i++) {
 		if (!strcmp(name, "deep")) {
 			deep(number);
@@ -428,6 +564,41 @@ int main(int argc, char **argv)
 			spawner(outside);
 		} else if (!strcmp(name, "fork")) {
 			forker();
+		} else if (!strcmp(name, "split") || !strcmp(name, "split_longjmp")) {
+			if (!setjmp(env) && !splitter(name[5])) {
+				touch(100);
+				_exit(0);
+			}
+		} else if (!strcmp(name, "lose")) {
+			if (setjmp(env)) {
+				touch(100);
+				_exit(0);
+			}
+			loser();
+		} else if (!strcmp(name, "exec")) {
+			executor(BY_FORK, 1);
+		} else if (!strcmp(name, "exec_deep")) {
+			executor(BY_FORK, 2);
+		} else if (!strcmp(name, "vfork")) {
+			executor(BY_VFORK, 1);
+		} else if (!strcmp(name, "spawn")) {
+			executor(BY_SPAWN, 1);
+		} else if (!strcmp(name, "longjmp_exec")) {
+			if (!setjmp(env))
+				jumper();
+			touch(100);
+			execute();
+		} else if (!strcmp(name, "replace")) {
+			replaced();
+		} else if (!strcmp(name, "quit")) {
+			if (pthread_create(&thread, NULL, quitter, NULL))
+				return 1;
+			pthread_join(thread, NULL);
+		} else if (!strcmp(name, "signal") || !strcmp(name, "signal_longjmp")) {
+			leave_handler = name[6];
+			signal(SIGUSR1, handler);
+			if (!sigsetjmp(signal_env, 1))
+				raiser(1);
 		} else if (!strcmp(name, "exit")) {
 			if (i == number - 1)
 				leaver();
