@@ -64,12 +64,14 @@ static bool perf_gate_can_fire(struct perf_event *event)
 	    perf_gate_is_bpf_output(event))
 		return false;
 
+#ifdef CONFIG_EVENT_TRACING
 	/*
 	 * A firing may queue irq_work, as a sample does. irq_work_exit allows no samples, because
 	 * its samples would then never end.
 	 */
 	if (event->tp_event && event->tp_event->perf_perm)
 		return false;
+#endif
 
 	return perf_event_is_swevent(event) || is_sampling_event(event);
 }

@@ -61,8 +61,8 @@ static void pfm_block_wait(struct pfm_context *ctx)
 /* Wait for a tick. Signals do not end this, because the events are still throttled. */
 static void pfm_block_until_tick(struct pfm_context *ctx)
 {
-	if (READ_ONCE(ctx->waits_for_tick)) {
-		WRITE_ONCE(ctx->waits_for_tick, false);
+	if (READ_ONCE(ctx->waits_for_tick) == current) {
+		WRITE_ONCE(ctx->waits_for_tick, NULL);
 		schedule_timeout_killable(1);
 	}
 }
@@ -132,5 +132,5 @@ void pfm_block_cancel(struct pfm_context *ctx)
 		clear_bit(0, &ctx->block_queued);
 		refcount_dec(&ctx->ref);
 	}
-	WRITE_ONCE(ctx->waits_for_tick, false);
+	WRITE_ONCE(ctx->waits_for_tick, NULL);
 }

@@ -349,7 +349,7 @@ struct pfm_context {
 	 * pfm_steps_too_long() has carried over from earlier ticks
 	 */
 	u64			longest_ns;
-	/** @throttled: perf has throttled a set, in the tick @throttled_tick in jiffies */
+	/** @throttled: perf has throttled a set, last in the tick @throttled_tick in jiffies */
 	bool			throttled;
 	/** @throttled_tick: see @throttled */
 	unsigned long		throttled_tick;
@@ -371,8 +371,8 @@ struct pfm_context {
 	/* Written by the target and by functions that block or release it */
 	/** @blocked: the target has to wait */
 	bool			blocked;
-	/** @waits_for_tick: the target has to wait for the next tick */
-	bool			waits_for_tick;
+	/** @waits_for_tick: target that has to wait for a tick, or NULL */
+	struct task_struct	*waits_for_tick;
 	/** @block_work: task work in which the target waits */
 	struct callback_head	block_work;
 	/** @block_queued: @block_work is queued */
@@ -581,7 +581,7 @@ void pfm_clock_arm(struct pfm_context *ctx, u64 timeout);
 /* throttle.c */
 bool pfm_waits_when_throttled(const struct pfm_set *set);
 void pfm_note_throttled(struct pfm_context *ctx);
-void pfm_inherit_throttling(struct pfm_set *set);
+bool pfm_inherit_throttling(struct pfm_set *set);
 bool pfm_steps_too_long(struct pfm_context *ctx, unsigned long tick, u64 step);
 void pfm_charge_step(struct pfm_context *ctx, u64 begin);
 u64 pfm_limit_switches(struct pfm_set *set, u64 timeout, u64 took);

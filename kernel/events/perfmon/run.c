@@ -106,6 +106,13 @@ static void pfm_activate(struct pfm_context *ctx, struct pfm_set *set, u64 timeo
 	pfm_clock_arm(ctx, timeout);
 }
 
+/* Make the target wait until perf no longer throttles its events. */
+static void pfm_step_throttled(struct pfm_context *ctx)
+{
+	WRITE_ONCE(ctx->waits_for_tick, ctx->task);
+	set_bit(PFM_POST_BLOCK, &ctx->post);
+}
+
 static void pfm_switch(struct pfm_context *ctx, struct pfm_set *to, bool restart)
 {
 	struct pfm_set *from = ctx->active;
@@ -125,7 +132,8 @@ static void pfm_switch(struct pfm_context *ctx, struct pfm_set *to, bool restart
 		pfm_reset_pending(to, restart);
 		pfm_run_set(ctx, NULL, to);
 	}
-	pfm_inherit_throttling(to);
+	if (pfm_inherit_throttling(to) && pfm_waits_when_throttled(to))
+		pfm_step_throttled(ctx);
 	pfm_activate(ctx, to, pfm_limit_switches(to, to->timeout, local_clock() - begin));
 }
 
@@ -163,13 +171,6 @@ static void pfm_step_masked(struct pfm_context *ctx, unsigned long pend)
 	ctx->deferred = pend & BIT(PFM_PEND_SWITCH);
 	if (pend & BIT(PFM_PEND_NOTIFY))
 		pfm_notify(ctx);
-}
-
-/* Make the target wait until perf no longer throttles its events. */
-static void pfm_step_throttled(struct pfm_context *ctx)
-{
-	WRITE_ONCE(ctx->waits_for_tick, true);
-	set_bit(PFM_POST_BLOCK, &ctx->post);
 }
 
 /**

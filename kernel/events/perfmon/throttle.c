@@ -72,14 +72,6 @@ void pfm_note_throttled(struct pfm_context *ctx)
 	ctx->throttled = true;
 }
 
-static void pfm_event_throttle(struct perf_event *event)
-{
-	if (event->state != PERF_EVENT_STATE_ACTIVE)
-		return;
-	event->pmu->stop(event, PERF_EF_UPDATE);
-	event->hw.interrupts = PFM_THROTTLED;
-}
-
 /**
  * pfm_inherit_throttling() - Throttle a set if another one was throttled in this tick
  * @set:	The set, which runs
@@ -91,30 +83,26 @@ static void pfm_event_throttle(struct perf_event *event)
  * starts all of it. A set that only counts does not wait.
  *
  * Context: As pfm_step().
+ * Return: Whether the set waits.
  */
-void pfm_inherit_throttling(struct pfm_set *set)
+bool pfm_inherit_throttling(struct pfm_set *set)
 {
-	struct perf_event *leader = set->leader, *sibling;
-	struct pfm_context *ctx = set->ctx;
+	const struct pfm_context *ctx = set->ctx;
+	struct perf_event *leader = set->leader;
 	unsigned int num;
 
 	pfm_assert_step_context(ctx);
-	if (!leader || !ctx->throttled)
-		return;
-	if (ctx->throttled_tick != jiffies) {
-		ctx->throttled = false;
-		return;
-	}
+	if (!leader || !ctx->throttled || ctx->throttled_tick != jiffies)
+		return false;
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
 		if (!pfm_samples(pfm_reg_at(set, num)))
 			continue;
 		perf_pmu_disable(leader->pmu_ctx->pmu);
-		pfm_event_throttle(leader);
-		for_each_sibling_event(sibling, leader)
-			pfm_event_throttle(sibling);
+		perf_event_throttle_now(leader);
 		perf_pmu_enable(leader->pmu_ctx->pmu);
-		break;
+		return true;
 	}
+	return false;
 }
 
 /* Time that pfm_step() may take in a tick, in ns */

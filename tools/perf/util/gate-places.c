@@ -47,7 +47,7 @@ static int gate__add_edges(struct gates *gates, struct gate *gate, const char *n
 
 	/* Add all edges or none: a starter without its stopper would leave the gate open. */
 	if (gate->nr_on + edges->nr_on > GATE_MAX_TRIGGERS ||
-	    gate->nr_off + edges->nr_off > GATE_MAX_TRIGGERS)
+	    gate->nr_off + edges->nr_off > GATE_MAX_STOPPERS)
 		return -ENOSPC;
 	for (i = 0; i < edges->nr_on && !err; i++) {
 		snprintf(what, sizeof(what), "%s at %#" PRIx64, name, edges->on[i]);
