@@ -10,9 +10,9 @@
  * descriptor. They fork, execute themselves and inherit what is open, migrate, are killed
  * and begin again; with AREA all, a CPU goes offline and comes back as well.
  *
- * SEED decides what each thread does and in which order, not how they meet. The kernel
- * tells what is wrong: KASAN, lockdep and kmemleak are meant to be there. In the end the
- * program prints how many calls of each kind had success, to show that it was not idle.
+ * SEED decides what each thread does and in which order, not how the threads interleave.
+ * Defects show in the kernel's log, so run this with KASAN, lockdep and kmemleak. In the end
+ * the program prints how many calls of each kind succeeded, to show that it was not idle.
  */
 #include <dirent.h>
 #include <errno.h>

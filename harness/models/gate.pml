@@ -5,7 +5,7 @@
  *
  * perf_gate_make_act(), perf_gate_next_depth(), perf_gate_flip() and perf_gate_inside()
  * are those of kernel/events/gate/split.h. The rest stands for code in
- * kernel/events/gate/fire.c, settle.c and settle.h unless told:
+ * kernel/events/gate/fire.c, settle.c and settle.h unless noted:
  *
  *	step()		perf_gate_update_depth(): atomic_fetch_xor(), or with -DNEST the
  *			loop around atomic_try_cmpxchg(); with -DTRACED also

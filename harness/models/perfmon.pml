@@ -15,7 +15,7 @@
  *			sends there, and the scheduler, each with interrupts off
  *	controller	the holder of pfm_context::mutex: pfm_stop(), pfm_start(),
  *			pfm_restart(), and pfm_stop_for_unload() with irq_work_sync()
- *	counter		the PMU: an overflow is each second event
+ *	counter		the PMU: an overflow is every second event
  *
  * One step is one access to memory that others see. The NMI is one step: a process that
  * could see a part of it is on its CPU and waits. PMUs are stopped and started in one step,

@@ -2,7 +2,7 @@
 /*
  * The ring buffer: nested writers on one CPU, a reader on another.
  *
- * Names of the model and of the kernel, all in kernel/events/ring_buffer.c unless told:
+ * Names of the model and of the kernel, all in kernel/events/ring_buffer.c unless noted:
  *
  *	get_handle()	perf_output_get_handle(): ++rb->nest, a load and a store;
  *			handle->wakeup = rb->wakeup

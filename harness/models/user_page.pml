@@ -2,7 +2,7 @@
 /*
  * The user page: which code writes it, and what a program may believe of it.
  *
- * Names of the model and of the kernel, in kernel/events/user_page.c unless told:
+ * Names of the model and of the kernel, in kernel/events/user_page.c unless noted:
  *
  *	publish()	perf_event_update_userpage(), all of it; fill_times() and
  *			fill_count() are perf_event_fill_times() and
@@ -128,7 +128,10 @@ inline drain()
 #endif
 }
 
-/* One instruction on x86. Others leave an NMI's two in the middle of theirs. */
+/*
+ * One instruction on x86. Elsewhere an NMI may come between the load and the store, which then
+ * overwrites both increments of the NMI.
+ */
 inline raise_lock()
 {
 	STORE(page_lock, page_lock + 1, AT_LOCK)

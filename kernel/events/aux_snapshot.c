@@ -136,7 +136,7 @@ static int aux_snapshot_family(struct perf_event *event, struct aux_snapshot *sn
  * Context: Process, perf_event_context::mutex of @event is held.
  * Return: 0, -EOPNOTSUPP if the PMU has no AUX area or cannot end its output while the
  * event runs, -EINVAL for unknown flags, a size that is too small, or if no AUX area of
- * its PMU is mapped, -E2BIG for bytes behind the known ones that are not zero, or
+ * its PMU is mapped, -E2BIG for bytes after the known ones that are not zero, or
  * -EFAULT.
  */
 long perf_aux_snapshot(struct perf_event *event,

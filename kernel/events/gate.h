@@ -131,7 +131,7 @@ static __always_inline void perf_gate_throttle(struct perf_event *event)
 		perf_gate_drop_window(event);
 }
 
-/* Compute the time in ns from which a tick adapts the period; 0 if it is too short. */
+/* Get the time in ns over which a tick computes the rate; 0 if it is too short. */
 static __always_inline u64 perf_gate_tick_span(struct perf_event *event)
 {
 	return perf_gate_has_account(event) ? __perf_gate_tick_span(event) : TICK_NSEC;

@@ -824,7 +824,7 @@ static int copy_buffer_arg(struct perf_event_buffer *to, struct perf_event_buffe
  *
  * Context: Process, may sleep. Takes perf_event::mmap_mutex.
  * Return: 0, -EINVAL for an invalid buffer and for events that cannot be mapped or
- * that write backward, -E2BIG for bytes behind the known ones that are not zero,
+ * that write backward, -E2BIG for bytes after the known ones that are not zero,
  * -EBUSY if there is a buffer, -EPERM if it exceeds the limits, -ENOMEM, -EFAULT, or
  * -EOPNOTSUPP where buffers are not made of pages.
  */

@@ -132,7 +132,7 @@ static double now(void)
 	return time.tv_sec * 1e9 + time.tv_nsec;
 }
 
-/* Compute the mean time of a read. */
+/* Compare the mean time of a read from the user page with that of read(2). */
 static void compare_cost(int fd, const struct perf_event_mmap_page *page)
 {
 	double start, by_page, by_call;

@@ -18,9 +18,9 @@
  *
  * closed	PMCC is 01. A read traps. The user pages give index 0, and their
  *		readers use read(2).
- * open		PMCC is 00. Counters may be read and not be written. Counters in
- *		use count for this task, all others are zero. PMC5 and PMC6 run
- *		both when one of them is in use, so MMCR2 freezes the other one.
+ * open		PMCC is 00. Counters may be read but not written. Counters in
+ *		use count for this task, all others are zero. PMC5 and PMC6 both
+ *		run when one of them is in use, so MMCR2 freezes the other one.
  *
  * An event of the whole CPU belongs to no task, and an event that another process
  * has opened for the task may count what the task must not know. Such an event

@@ -143,7 +143,7 @@ int main(int argc, char **argv)
 		measure_quickly();
 	if (is_init)
 		be_init();
-	/* No estimate of the time that samples take may lower their rate. */
+	/* Keep the kernel from lowering the sample rate for the time that samples take. */
 	write_text("/proc/sys/kernel/perf_cpu_time_max_percent", "0");
 	print_facts();
 	check_clock();

@@ -2,8 +2,8 @@
 /*
  * gate_demo [--pmu] OUTPUT PROGRAM [ARGUMENT...]
  *
- * Run PROGRAM with its standard output in OUTPUT, report what it did in its
- * write(2) calls and beside them, and check that the figures agree with each
+ * Run PROGRAM with its standard output in OUTPUT, report what it did inside and
+ * outside of its write(2) calls, and check that the figures agree with each
  * other. With --pmu there must be hardware counters. Exit status: 0 if the
  * figures agree, 1 if not, 2 if there are none.
  */
@@ -101,8 +101,8 @@ static void open_quantity(struct quantity *quantity, pid_t pid)
 	quantity->fd[OUTSIDE] = event_open(&attr, pid);
 
 	/*
-	 * Inside comes before outside at both ends, so that the time between
-	 * the two is once in both of them and once in none.
+	 * At both ends, move INSIDE before OUTSIDE: both count the time between the two
+	 * moves at the entry, and neither counts it at the exit.
 	 */
 	set_starter(enter, quantity->fd[INSIDE]);
 	set_stopper(enter, quantity->fd[OUTSIDE]);

@@ -45,7 +45,7 @@ static int open_sampler(const char *name, pid_t pid, bool program)
 	/* Nothing waits for records. */
 	attr.watermark = 1;
 	attr.wakeup_watermark = 1U << 31;
-	/* Begin and end of the program, to have the whole run. */
+	/* Record the beginning and the end of the program, to have the whole run. */
 	attr.comm = program;
 	attr.comm_exec = program;
 	attr.task = program;
@@ -170,7 +170,7 @@ static void fill_columns(const struct timeline *timeline, double *columns,
 	}
 }
 
-/* Print one line, as dark as there is open time. Set *MOST to the most of a column. */
+/* Print one line, as dark as there is open time. Set *MOST to the largest share of a column. */
 static void picture_line(const struct timeline *timeline, double start,
 			 double end, double *most)
 {
@@ -183,7 +183,7 @@ static void picture_line(const struct timeline *timeline, double start,
 	*most = 0;
 	for (int i = 0; i < PICTURE_WIDTH; i++)
 		*most = columns[i] > *most ? columns[i] : *most;
-	/* Rounded up: however short, a window is to be seen. */
+	/* Round up, so that even the shortest window is visible. */
 	for (int i = 0; i < PICTURE_WIDTH; i++)
 		line[i] = levels[(int)(columns[i] / *most * darkest + 0.999)];
 	printf("  %8.2f ms |%s| %.2f ms\n", (start - timeline->start) / 1e6, line,

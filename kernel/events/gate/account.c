@@ -67,7 +67,7 @@ void perf_gate_put_key(void)
  * KUnit tests make it fail.
  *
  * Context: Process context, may sleep.
- * Return: The memory, NULL without any.
+ * Return: The memory, or NULL if there is none.
  */
 void *perf_gate_zalloc(size_t size)
 {
@@ -142,7 +142,7 @@ void perf_gate_init_account(struct perf_gate_account *account, struct perf_event
  * @open:	State of the account
  *
  * Context: Process context, may sleep.
- * Return: The account, NULL without memory.
+ * Return: The account, or NULL if out of memory.
  */
 struct perf_gate_account *perf_gate_alloc_account(struct perf_event *event, bool open)
 {
@@ -162,7 +162,7 @@ struct perf_gate_account *perf_gate_alloc_account(struct perf_event *event, bool
  *
  * Context: Process context, neither cpu_hotplug_lock nor any
  *          perf_event_context::mutex held.
- * Return: The member that contains the account, NULL without memory.
+ * Return: The member that contains the account, or NULL if out of memory.
  */
 struct perf_gate_member *perf_gate_alloc_member(void)
 {

@@ -54,7 +54,7 @@ void perf_gate_put(struct perf_gate *gate)
  * @depth:	Its initial depth
  *
  * Context: Process context, may sleep.
- * Return: The gate with one reference, NULL without memory.
+ * Return: The gate with one reference, or NULL if out of memory.
  */
 struct perf_gate *perf_gate_alloc(struct perf_event *event, int depth)
 {

@@ -313,7 +313,7 @@ static bool perf_gate_is_busy(struct perf_event *event)
 			       !list_empty(&event->gate->links));
 }
 
-/* Give a gate to an event that has none, or none any more after PERF_EVENT_IOC_CLEAR_GATE. */
+/* Give a gate to an event that has none, or that has left its gate. */
 static int perf_gate_assign(struct perf_event *event, struct perf_gate_parts *parts)
 {
 	struct perf_gate *gate = parts->gate;

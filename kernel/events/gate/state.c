@@ -68,7 +68,7 @@ perf_gate_alloc_state(struct perf_gate *gate, int depth, bool guessed)
  * @guessed:	JOIN_GATE guesses the depth; fork(2) knows it and corrects a guess
  *
  * Context: Process context, may sleep. Takes perf_event_context::lock.
- * Return: The state with a reference, NULL without memory.
+ * Return: The state with a reference, or NULL if out of memory.
  */
 struct perf_gate_state *perf_gate_get_state(struct perf_event_context *ctx,
 					    struct perf_gate *gate, int depth, bool guessed)

@@ -3,7 +3,7 @@
  * Performance event gates: a user asks for the windows of an event, and reads them.
  *
  *      PERF_EVENT_IOC_SET_WINDOWS    perf_event::gate_window of the event and of those
- *                                    inherited from it, or none any more
+ *                                    inherited from it, set or removed
  *      fork                          perf_event::gate_window of the inherited event
  *      PERF_EVENT_IOC_GET_WINDOWS    the sum of the histograms of all CPUs
  *
@@ -103,7 +103,7 @@ static void __perf_gate_watch(struct perf_event *event, void *data)
 }
 
 /**
- * perf_gate_watch() - Let an event record its windows anew, or no more
+ * perf_gate_watch() - Let an event begin or stop recording its windows
  * @event:	The event
  * @windows:	List whose first window the event takes over, none if the list is empty
  *

@@ -40,7 +40,7 @@ static void pfm_queue_block(struct pfm_context *ctx, struct task_struct *task)
  * from here: it could include pfm_block(), which would then wait one level deeper each
  * time. Instead queue pfm_block() again and return, so that task_work_run() runs the
  * other work. Because it begins with the work that was queued last, the next call of
- * pfm_block() only queues itself once more, as block_yields tells it.
+ * pfm_block() only queues itself once more, because of block_yields.
  */
 static void pfm_block_wait(struct pfm_context *ctx)
 {

@@ -191,7 +191,7 @@ static void walk_run(struct walk *walk, struct walk_task *task)
 {
 	int cpu = walk->cpus[raw_smp_processor_id() == walk->cpus[0]];
 
-	/* On the CPU of the test, the task would sleep during the step. */
+	/* On the CPU of the test, the task would not run during the step. */
 	if (cpu != walk->offline)
 		set_cpus_allowed_ptr(task->task, cpumask_of(cpu));
 	task->stop = false;
@@ -693,7 +693,7 @@ static bool step_deliver(struct walk *walk)
 	return sync_place(walk, place);
 }
 
-/* Enable or disable an opened event. That of an offline CPU stays off when the CPU is back. */
+/* Enable or disable an opened event. An event of an offline CPU stays off when the CPU is back. */
 static bool step_enable(struct walk *walk)
 {
 	struct walk_event *event = pick_event(walk);

@@ -928,7 +928,7 @@ static void too_many_pages_are_refused(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, rb_alloc(1 << 30, 0, -1, RING_BUFFER_ACCOUNT));
 }
 
-/* The reader has never been woken, so no wakeup can be the last one's. */
+/* Before the first record, head and wakeup are equal although the reader was never woken. */
 static void first_loss_wakes_before_any_record(struct kunit *test)
 {
 	struct ring_test *ring = ring_make(test, 1, PAGE_SIZE - 1, RING_BUFFER_WRITABLE);

@@ -1175,7 +1175,7 @@ static bool has_other_entry(struct gate_elf *ge, const struct gate_function *fun
  * @ge:		The program
  * @function:	The function, whose returns are set
  *
- * Return: 0, or -EOPNOTSUPP if the code does not tell.
+ * Return: 0, or -EOPNOTSUPP if perf cannot find all of them.
  */
 int gate_elf__find_returns(struct gate_elf *ge, struct gate_function *function)
 {

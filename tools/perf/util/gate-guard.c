@@ -16,8 +16,9 @@
  * moves them as well, which takes the kernel some 350 instructions on x86_64.
  *
  * A program that is executed is not in the function: gate::leaver closes the gate. A nested
- * window stays open at that. A function of the kernel is left by execve(2) as ever; there it is
- * a new process that is not in it, and gate::leaver closes the gate where the process begins.
+ * window stays open then. A task that executes a program in a function of the kernel leaves the
+ * function as usual. There, a new process is not in the function, and gate::leaver closes the
+ * gate where the process begins.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -46,7 +47,7 @@
 #define SETTLE_STEPS	100
 #define SETTLE_MS	10
 
-/* Where a program begins, behind the point of no return; and a bit before, still in the window */
+/* Tracepoints of execve(2): after the point of no return, and before it, still in the window */
 #define EXECUTED	"sched/sched_process_exec"
 #define EXECUTES	"sched/sched_prepare_exec"
 #define FORKS		"task/task_newtask"
@@ -55,7 +56,7 @@
 /* A new task calls this function of the kernel as soon as its events run. */
 #define BEGINS		"calculate_sigpending"
 
-/* Hidden events of a gate. They are open if the gate has an event that is. */
+/* Hidden events of a gate. They are open whenever an event of the gate is open. */
 struct gate_guard {
 	/* Counts the processes that are made in windows, and knows which windows have ended. */
 	struct evsel	*forks;
@@ -121,7 +122,7 @@ static int gate__set_trigger(struct gates *gates, struct gate *gate, const char 
 /**
  * gate__set_leaver - Close a gate where a task leaves it for good, and prepare its guard
  * @gates:	All gates
- * @gate:	A gate of --inside, which is no system call's
+ * @gate:	A gate of --inside, but not of a system call
  * @target:	The target to measure
  *
  * Users without tracefs may be without other things as well. So open the gate's events first,
@@ -202,7 +203,7 @@ static int gate__open_guard(struct gates *gates, struct gate *gate, struct targe
 		       "all that such tasks do.\n", gate->where);
 		return -EINVAL;
 	}
-	/* main() ends with its process, whatever it is that ends it. */
+	/* main() ends with its process, whatever ends it. */
 	if (gate->ends_with_program)
 		return 0;
 

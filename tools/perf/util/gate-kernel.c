@@ -373,7 +373,7 @@ u64 gate_trigger__missed(struct gate_trigger *trigger)
  * gate__set_kernel_function - Let entry and return of a kernel function move a gate
  * @gates:	All gates
  * @gate:	The gate, which has no events yet
- * @inside:	The function in the words of the user
+ * @inside:	The function as the user wrote it
  * @function:	The function
  *
  * Return: 0, or a negative error code after a message.

@@ -4,7 +4,8 @@
  *
  * A function may call a library of coroutines by way of others, so perf looks at each library that
  * the dynamic linker will load with the program: those that it names and those that these name, by
- * the order of ld.so(8). What a program loads later by dlopen(3) is not known before it runs.
+ * the order of ld.so(8). Libraries that a program loads later by dlopen(3) are not known before it
+ * runs.
  */
 #include <elf.h>
 #include <stdio.h>

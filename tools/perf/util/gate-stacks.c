@@ -115,7 +115,7 @@ static enum stack_use ppc64le_stack_use(const unsigned char *code, int *reg)
 	}
 }
 
-/* Does this instruction, after those before it, switch stacks? */
+/* Tell whether this instruction, after those before it, switches stacks. */
 static bool switches(struct sweep *sweep, enum stack_use use, enum gate_flow flow, int reg)
 {
 	int kept = sweep->kept;
@@ -123,7 +123,7 @@ static bool switches(struct sweep *sweep, enum stack_use use, enum gate_flow flo
 	sweep->kept = use == STACK_KEPT ? reg : -1;
 	sweep->since_saved++;
 	sweep->since_kept++;
-	/* The code behind a jump may run without the code before it. */
+	/* The code after a jump may run without the code before it. */
 	if (flow != GATE_FLOW_NEXT) {
 		sweep->since_saved = NEAR;
 		sweep->since_kept = NEAR;
@@ -132,7 +132,7 @@ static bool switches(struct sweep *sweep, enum stack_use use, enum gate_flow flo
 	case STACK_SWAPPED:
 		return true;
 	case STACK_TRADED:
-		/* libcrypto aligns its stack so. */
+		/* libcrypto aligns its stack like this. */
 		return !sweep->is_needed;
 	case STACK_LOADED:
 		return sweep->since_saved < NEAR || sweep->since_kept < NEAR;

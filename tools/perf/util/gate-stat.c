@@ -46,7 +46,7 @@ static struct evsel *evlist__add_gate_tool(struct evlist *evlist, struct gate *g
 	return evsel;
 }
 
-/* Move the tool events of each region behind its other events. */
+/* Move the tool events of each region after its other events. */
 static void evlist__group_by_region(struct evlist *evlist)
 {
 	struct evsel *evsel, *next, *last;
@@ -276,7 +276,7 @@ static bool evsel__take_mark(struct evsel *evsel)
 	return true;
 }
 
-/* Get the gate's description from a name, behind "gate_count "; NULL for other events */
+/* Get the gate's description from a name, after "gate_count "; NULL for other events */
 static const char *tool_where(struct evsel *evsel, enum perf_tool_event event)
 {
 	const char *name = evsel__name(evsel), *tool = perf_tool_event__to_str(event);

@@ -18,7 +18,7 @@
 #define BAR_WIDTH	40
 #define MAX_EMPTY	3
 
-/* Columns of the output: the least, three percentiles and the most */
+/* Columns of the output: the minimum, three percentiles and the maximum */
 static const struct {
 	const char	*name;
 	double		percent;
@@ -54,7 +54,7 @@ static const char *column_format(const struct evsel *evsel)
  * evsel__time_kind - Tell gate_time and gate_wall apart for readers
  * @evsel:	The event
  *
- * Return: text behind "per window", empty for other events.
+ * Return: the text that follows "per window", empty for other events.
  */
 const char *evsel__time_kind(const struct evsel *evsel)
 {
@@ -112,7 +112,7 @@ const char *evsel__print_windows(const struct evsel *evsel, int aggr_idx, double
  * @evsel:	The event
  * @aggr_idx:	A line of the output
  * @sep:	The separator
- * @out:	Where the columns go, each of them behind a separator
+ * @out:	Where the columns go, each of them after a separator
  */
 void evsel__print_windows_csv(const struct evsel *evsel, int aggr_idx, const char *sep, FILE *out)
 {

@@ -6,7 +6,7 @@
  * it reads counts, subtracts what it read at the last interval, and adds them up like
  * counts: for each CPU, thread or group of CPUs that has a line in the output.
  *
- * An event measures one quantity of a window. So gate_wall, the time from begin to end,
+ * An event measures one quantity of a window. So gate_wall, the time from beginning to end,
  * has an event of its own, which counts nothing and is not part of the event list.
  *
  * perf record lets events write each window to their buffers instead.
@@ -362,7 +362,7 @@ static int read_histogram(struct evsel *evsel, int cpu_map_idx, int thread,
 }
 
 /**
- * evsel__read_gate_wall - Read the time from the begin to the end of windows
+ * evsel__read_gate_wall - Read the time from the beginning to the end of windows
  * @evsel:		The tool event gate_wall
  * @cpu_map_idx:	Index of its CPU
  * @thread:		Index of its thread

@@ -509,7 +509,7 @@ static void trigger__open_strerror(struct gate_trigger *trigger, struct evsel *e
 	pr_err("%s, which opens or closes a gate: %s\n", trigger->name, msg);
 }
 
-/* Get the gate that the trigger's source has by its terms. */
+/* Get the gate that terms of the trigger's source set up, or NULL. */
 static struct gate *trigger__own_gate(struct gate_trigger *trigger)
 {
 	struct gate *own = trigger->source ? trigger->source->gate : NULL;
@@ -682,7 +682,7 @@ int gates__link(struct gates *gates, struct gate *gate, struct evsel *evsel,
 /**
  * gate_trigger__instance - Get an event that was opened for a trigger
  * @trigger:	The trigger
- * @evsel:	An event that the children inherit which inherit the trigger's event
+ * @evsel:	The event must be inherited by the same children as this one
  *
  * Return: the event that was opened first, or NULL if there is none.
  */

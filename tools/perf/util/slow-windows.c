@@ -2,7 +2,7 @@
 /*
  * Samples of slow windows: what was a function doing when it took long?
  *
- * A window is recorded where it ends, behind its samples. So the file is read twice: first
+ * A window is recorded where it ends, after its samples. So the file is read twice: first
  * for the windows alone, and then for the samples of those that took long.
  */
 #include <errno.h>
@@ -203,7 +203,7 @@ bool slow_windows__discard(const struct slow_windows *slow, const struct perf_sa
 	if (!slow->chosen)
 		return false;
 
-	/* Find the last window that does not begin behind the sample. */
+	/* Find the last window that does not begin after the sample. */
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 		const struct slow_window *window = &slow->windows[mid];

@@ -137,7 +137,7 @@ cxx='' demangles='' has_lines=''
 program cxx c++ -x c++ -O2 -g -pthread "$lib/gate_hazard.c" && cxx=$tmp/cxx
 program c cc -O2 -g -pthread "$lib/gate_hazard.c" || gate_skip "no C compiler"
 work=${cxx:-$tmp/c}
-# Find out whether perf demangles names, which it tells in no other way.
+# Find out whether this perf demangles names. Only its output shows that.
 if [ -n "$cxx" ] && perf stat --inside app::parse -e page-faults:u -- "$cxx" overloads 2>&1 | grep -q 'app::parse(int)'; then
 	demangles=yes
 fi

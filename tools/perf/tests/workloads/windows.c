@@ -4,11 +4,11 @@
  *
  * perf test -w windows [CALLS [EVERY [THREADS]]]
  *
- * windows_parse() is called CALLS times and touches FAST_PAGES new pages, in each EVERYth
- * call SLOW_PAGES. In the end the program prints what it has noted: for the page faults and
- * the nanoseconds of a call the least, three percentiles and the most. With THREADS, that
- * number of threads does so, and the notes are those of all. The function makes the notes
- * itself, so that neither the time nor the page faults of probes are in them.
+ * windows_parse() is called CALLS times and touches FAST_PAGES new pages, but SLOW_PAGES in
+ * every EVERYth call. In the end the program prints the minimum, three percentiles and the
+ * maximum of the page faults and of the nanoseconds of a call. With THREADS, that number of
+ * threads does so, and the figures are those of all. The function makes the notes itself, so
+ * that neither the time nor the page faults of probes are in them.
  */
 #include <inttypes.h>
 #include <pthread.h>

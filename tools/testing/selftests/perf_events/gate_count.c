@@ -377,11 +377,11 @@ TEST_F(gate_count, siblings_of_a_group_count_the_same_windows)
 }
 
 /*
- * Counting instructions, which on some PMUs cannot be stopped without being
- * removed. The event read around the windows is not gated; its reads bracket
- * what the gated one may have seen, interrupts in the window included. The
- * slack of 1 % is for emulated counters that advance in blocks of code; what
- * runs outside is ten times what runs inside.
+ * The events count instructions; some PMUs cannot stop them without removing them.
+ * The event that is read around the windows has no gate. Its reads bracket what the
+ * gated event may have seen, interrupts in the window included. The slack of 1 % is
+ * for emulated counters that advance in blocks of code; what runs outside is ten
+ * times what runs inside.
  */
 static void spin_loops(unsigned long loops)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * perf gate selftests - a pool of events that threads do everything to at once
+ * perf gate selftests - threads that use a pool of events in every way at once
  *
  * Defects show in the kernel log, as a hang, or as a call that fails with an
  * unexpected error.

@@ -55,7 +55,7 @@ static void run_windows(const struct gate_pages *pages, unsigned int times)
 	pages_touch(pages, NR_OUTSIDE);
 }
 
-/* Open a sampling trigger, whose records mark the begin or the end of windows. */
+/* Open a sampling trigger, whose records mark the beginning or the end of windows. */
 static int open_marker(struct perf_event_attr attr, const char *tracepoint)
 {
 	attr.type = PERF_TYPE_TRACEPOINT;

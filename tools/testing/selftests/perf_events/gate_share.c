@@ -137,7 +137,7 @@ TEST_F(gate_moving, time_inside_is_that_of_the_cpu)
 	spin_ns(5 * NSEC_PER_MSEC);
 	value[0] = gate_read_whole(self->fds[0]);
 	value[1] = gate_read_whole(self->fds[1]);
-	/* The time of the task has that of a switch, in which the event does not run. */
+	/* The time of the task includes a task switch, during which the event does not run. */
 	EXPECT_LE(4 * NSEC_PER_MSEC, value[0].gate_time);
 	EXPECT_LE(value[0].gate_time, value[0].running);
 	EXPECT_LE(value[1].gate_time + 4 * NSEC_PER_MSEC, value[1].running);

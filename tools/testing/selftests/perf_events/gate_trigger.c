@@ -382,7 +382,7 @@ TEST_F(gate_trigger, access_to_a_variable_opens_the_window)
 	EXPECT_EQ(20 * NR_INSIDE, gate_read_count(self->target));
 }
 
-/* Releases of QEMU do. The emulator that has a PMU does not. */
+/* Releases of QEMU repeat watchpoints. The emulator that has a PMU does not. */
 static bool emulator_repeats_watchpoints(void)
 {
 #ifdef __x86_64__

@@ -126,7 +126,7 @@ TEST_F(windows, event_that_was_off_has_missed_its_window)
 	struct histogram histogram;
 
 	ASSERT_EQ(0, set_histogram(self->target, PERF_WINDOWS_COUNT));
-	/* Disable the event within a window, across its begin, and across its end. */
+	/* Disable the event within a window, across its beginning, and across its end. */
 	window_open();
 	gate_ioctl(self->target, PERF_EVENT_IOC_DISABLE, 0);
 	spin_ns(NSEC_PER_MSEC);

@@ -136,7 +136,7 @@ TEST_F(windows_abi, get_tells_how_many_buckets_there_are)
 				      (unsigned long)&histogram));
 	EXPECT_EQ(NR_BUCKETS, histogram.nr_buckets);
 	EXPECT_EQ(-1ULL, histogram.bucket[0]);
-	/* The call leaves memory behind the buckets alone. */
+	/* The call does not write to memory after the buckets. */
 	EXPECT_EQ(0, gate_ioctl(self->target, PERF_EVENT_IOC_GET_WINDOWS,
 				(unsigned long)&histogram));
 	EXPECT_EQ(0, histogram.bucket[0]);

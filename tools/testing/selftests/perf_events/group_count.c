@@ -2,8 +2,8 @@
 /*
  * perf selftests - counts of groups, and of events that children inherit
  *
- * Software events only, which any machine has. Their PMUs are several: that of page
- * faults is another than that of the task clock.
+ * The tests use software events only, which any machine has. These have several PMUs: page
+ * faults and the task clock are of different ones.
  */
 #define _GNU_SOURCE
 
@@ -174,7 +174,7 @@ static void check_throttled_clock(struct __test_metadata *const _metadata, __u64
 	member = count_of(_metadata, fds[1]);
 	EXPECT_LT(leader / 10 * 9, member);
 	EXPECT_GT(leader / 9 * 10, member);
-	/* They stood for a while. */
+	/* Both clocks stood still for a while. */
 	EXPECT_GT(490000000, leader);
 	close(fds[1]);
 	close(fds[0]);

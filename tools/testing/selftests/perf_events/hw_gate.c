@@ -20,7 +20,7 @@
 #define INSIDE			500000ULL
 #define OUTSIDE			1500000ULL
 #define SHORT			1000ULL
-/* A trigger's period, and what is left of the work before or behind its overflow */
+/* A trigger's period, and the rest of the work before or after its overflow */
 #define HW_PERIOD		1000000ULL
 #define HW_REST			5500000ULL
 #define NR_HW_WINDOWS		10

@@ -152,7 +152,7 @@ TEST_F(aux, a_trace_goes_on_while_its_group_is_throttled)
 		stops += line.id == id && !strcmp(line.op, "stop");
 	fclose(log);
 	EXPECT_EQ(0, stops);
-	/* The clock stood while it was throttled. */
+	/* The clock stood still while it was throttled. */
 	value = sim_read(clock);
 	EXPECT_GT(value.running / 2, value.value);
 	ASSERT_EQ(0, sim_disable(self->fd));
@@ -605,7 +605,7 @@ TEST_F(aux_group, bytes_come_only_while_it_is_resumed)
 		ASSERT_EQ(0, sim_tick(0, 0, 100));
 		ASSERT_EQ(0, tick_aux(2048));
 	}
-	/* The position survives that the event is scheduled out and in. */
+	/* The position stays when the event is scheduled out and in. */
 	ASSERT_EQ(0, sim_disable(self->leader));
 	EXPECT_EQ(sum, aux_head(&self->ring));
 	ASSERT_EQ(0, sim_enable(self->leader));

@@ -128,7 +128,7 @@ TEST_F(windows, each_window_is_in_its_bucket_and_has_a_record)
 
 /*
  * A sampling event that its PMU starts only when interrupts are on again has not counted at
- * the begin of the window, so the window is neither in the histogram nor has it a value.
+ * the beginning of the window, so the window has no value and is not in the histogram.
  */
 TEST_F(windows, window_in_which_the_event_starts_late_is_missed)
 {

@@ -17,7 +17,7 @@ static int unload(void)
 	return syscall(__NR_delete_module, "pmusim", O_NONBLOCK) ? -errno : 0;
 }
 
-/* 0 or the negative errno. */
+/* Load the module. Returns 0 or the negative errno. */
 static int load(const char *path)
 {
 	int fd = open(path, O_RDONLY), ret;

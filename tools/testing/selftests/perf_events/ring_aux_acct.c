@@ -376,7 +376,7 @@ TEST_F_TIMEOUT(ring_aux_acct, others_run_while_it_is_allocated_and_freed, 300)
 	EXPECT_LT(data.few, data.many);
 }
 
-/* A process that maps the given amount and exits. */
+/* Start a process that maps the given amount and exits. */
 static pid_t start_mapping(int fd, size_t pages)
 {
 	struct aux_area area;

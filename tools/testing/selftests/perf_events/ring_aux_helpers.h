@@ -2,7 +2,7 @@
 /*
  * perf ring buffer selftests - AUX areas of the simulated PMU
  *
- * pmusim_aux writes as many bytes as its tick file is told, at once and on the CPU of
+ * pmusim_aux writes as many bytes as its tick file requests, at once and on the CPU of
  * the file. Each word of the stream holds its own position.
  */
 #ifndef _RING_AUX_HELPERS_H
@@ -114,7 +114,7 @@ static inline int aux_map_at(struct aux_area *area, struct ring *ring, int fd, s
 	return 0;
 }
 
-/* Map @nr pages right behind the data. */
+/* Map @nr pages right after the data. */
 static inline int aux_map(struct aux_area *area, struct ring *ring, int fd, size_t nr, int prot)
 {
 	return aux_map_at(area, ring, fd, ring->size + page_size(), nr * page_size(), prot);

@@ -2,8 +2,7 @@
 /*
  * perf ring buffer selftests - records of children that end
  *
- * PERF_STRESS_SECONDS tells for how long children end beside a writer, 4 if it is
- * not set.
+ * PERF_STRESS_SECONDS sets for how long children end beside a writer; the default is 4.
  */
 #define _GNU_SOURCE
 

@@ -8,7 +8,7 @@
  * may be torn, lost or out of order. No word of a record is left unchecked. All are
  * known beforehand but the count of instructions, which has to grow.
  *
- * PERF_STRESS_RECORDS tells how many faults, 100000 if it is not set.
+ * PERF_STRESS_RECORDS sets the number of faults; the default is 100000.
  */
 #define _GNU_SOURCE
 

@@ -189,7 +189,7 @@ FIXTURE_VARIANT(ring_full)
 	int more;
 };
 
-/* This is no multiple of the samples' size, so the buffer is never that full. */
+/* This is not a multiple of the samples' size, so the buffer is never that full. */
 FIXTURE_VARIANT_ADD(ring_full, just_below_the_size) {
 	.more = -1,
 };

@@ -44,7 +44,7 @@ FIXTURE_TEARDOWN(ring_splice_aux)
 	pipe_close(self->pipes);
 }
 
-/* Map the area behind the data, which is not mapped itself. */
+/* Map the area after the data, which is not mapped itself. */
 static int map_area(struct aux_area *area, struct ring *ring, int fd, int prot)
 {
 	return aux_map_at(area, ring, fd, (1 + DATA_PAGES) * page_size(),

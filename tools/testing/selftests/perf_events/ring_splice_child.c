@@ -5,7 +5,7 @@
  * A page in a pipe must have no writer, whatever CPU a child ends on. The bytes go
  * through a socket, which frees the pages for other use, and must be whole records.
  *
- * PERF_STRESS_SECONDS tells for how long, 4 if it is not set.
+ * PERF_STRESS_SECONDS sets the duration; the default is 4.
  */
 #define _GNU_SOURCE
 

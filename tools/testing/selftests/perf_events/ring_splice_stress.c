@@ -7,7 +7,7 @@
  * random, while the events write. All data from a socket must consist of records, and
  * nothing may stay charged. KASAN, lockdep, KCSAN and kmemleak find other defects.
  *
- * PERF_STRESS_SECONDS tells for how long, 4 if it is not set.
+ * PERF_STRESS_SECONDS sets the duration; the default is 4.
  */
 #define _GNU_SOURCE
 

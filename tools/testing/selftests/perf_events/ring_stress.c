@@ -9,7 +9,7 @@
  * beginning, and kmemleak, if the kernel has it, must not report anything. KASAN,
  * lockdep and KCSAN find other defects.
  *
- * PERF_STRESS_SECONDS tells for how long, 4 if it is not set.
+ * PERF_STRESS_SECONDS sets the duration; the default is 4.
  */
 #define _GNU_SOURCE
 
@@ -27,7 +27,7 @@
 #define NR_WORKERS	4
 #define NR_RINGS	4
 
-/* A mapped buffer, and the AUX area behind it. */
+/* A mapped buffer, and the AUX area after it. */
 struct place {
 	struct ring	ring;
 	struct aux_area	area;

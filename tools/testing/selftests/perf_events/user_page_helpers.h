@@ -376,7 +376,7 @@ static inline void work(unsigned long times)
 		page_barrier();
 }
 
-/* 0 or the negative errno. */
+/* Returns 0 or the negative errno. */
 static inline int write_file(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC), ret = 0;

@@ -128,8 +128,8 @@ TEST_F(owner, page_goes_on_with_its_own_event)
 }
 
 /*
- * Only an event with a buffer can be mapped; the mapping keeps the event after its file
- * is closed.
+ * An event that is redirected cannot be mapped. The owner's mapping keeps its event
+ * after the file is closed.
  */
 TEST_F(owner, page_outlives_the_file_of_its_event)
 {

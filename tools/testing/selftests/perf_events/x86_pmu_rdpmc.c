@@ -292,7 +292,7 @@ TEST_F(x86_pmu_rdpmc, counter_that_does_not_exist_is_a_segmentation_fault)
 	EXPECT_TRUE(rdpmc_faults(1 << 30 | 3));
 }
 
-/* The timer of the clock overlaps the flags of other events. */
+/* In hw_perf_event, the timer of a clock shares memory with the flags of a hardware event. */
 TEST_F(x86_pmu_rdpmc, clock_that_samples_has_no_counter)
 {
 	struct perf_event_attr attr = {

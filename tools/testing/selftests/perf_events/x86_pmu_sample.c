@@ -65,7 +65,7 @@ FIXTURE_SETUP(x86_pmu_sample)
 	self->watchdog = number_in(NMI_WATCHDOG);
 	self->percent = number_in(time_limit);
 	self->rate = number_in(rate_limit);
-	/* The interrupts of the NMI watchdog are no samples. */
+	/* Interrupts of the NMI watchdog would be counted with those of samples. */
 	if (self->watchdog > 0)
 		write_file(NMI_WATCHDOG, "0");
 	/*

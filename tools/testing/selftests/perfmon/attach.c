@@ -576,8 +576,8 @@ static void child_takes_long_to_exit(struct shared *shared)
 }
 
 /*
- * Get the state as in field 3 of its stat file, or 'E' for an exiting thread that is no
- * zombie yet.
+ * Get the state as in field 3 of its stat file, or 'E' for an exiting thread that is not yet
+ * a zombie.
  */
 static char state_of(pid_t pid)
 {

@@ -879,7 +879,7 @@ static void on_fault(int sig)
 	_exit(0);
 }
 
-/* 1 if a program that monitors itself can use RDPMC, 0 if that faults */
+/* Return 1 if a program that monitors itself can use RDPMC, 0 if that faults. */
 static int reads_counter(int fd)
 {
 	unsigned int low, high;

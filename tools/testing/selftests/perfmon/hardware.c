@@ -197,7 +197,7 @@ static bool levels_work(void)
 	return count < 50 * 1000;
 }
 
-/* Instructions between an overflow and its interrupt, as an emulated PMU tells them */
+/* Instructions between an overflow and its interrupt, as an emulated PMU reports it */
 static __u64 interrupt_delay(void)
 {
 	const char *delay = getenv("QEMU_PMU_PMI_DELAY");
@@ -744,7 +744,7 @@ static int take_the_pmu(int *fds, int max)
 	int n = 0;
 
 #ifdef __powerpc64__
-	/* The type of the cycles that a thread runs, which is as good for a thread's event */
+	/* PM_RUN_CYC, which the driver may use instead of cycles in an event of a thread */
 	attr.type = PERF_TYPE_RAW;
 	attr.config = 0x600f4;
 	fds[n] = syscall(__NR_perf_event_open, &attr, -1, 0, -1, 0);

@@ -136,8 +136,8 @@ static long count_user(int fd, int set, int sw)
 }
 
 /*
- * 0 if a context with 200 registers can be loaded as long as the user may have more
- * memory, and not when others have taken it. The memory that unloading gives back
+ * Return 0 if a context with 200 registers can be loaded as long as the user may have more
+ * memory, and cannot when others have taken it. The memory that unloading gives back
  * suffices to load it again.
  */
 static int events_are_charged(void)
@@ -171,8 +171,8 @@ TEST(events_of_a_loaded_context_are_charged)
 }
 
 /*
- * 0 if a context without registers cannot be loaded when its user has no memory for its
- * clock. A register takes less memory than a clock, so that registers cannot use up the
+ * Return 0 if a context without registers cannot be loaded when its user has no memory for
+ * its clock. A register takes less memory than a clock, so that registers cannot use up the
  * memory of the context's last page before its clock finds none there.
  */
 static int clock_is_charged(void)

@@ -539,7 +539,7 @@ static inline void hog_free(struct hog *hog)
 		close(hog->fds[--hog->n]);
 }
 
-/* Sets whose registers take more than a page, of 64 KiB as well, and count nothing */
+/* So many sets that their registers take more than a page, even of 64 KiB. They count nothing. */
 #define IDLE_SETS	40
 
 static inline long make_idle_sets(int fd)

@@ -1189,7 +1189,7 @@ TEST_F(again, registers_are_kept_without_compat)
 	close(fd);
 }
 
-/* 0 if a start that finds neither a counter nor memory fails, and can be tried again. */
+/* Return 0 if a start that gets neither a counter nor memory fails and can be repeated. */
 static int start_without_memory(int type)
 {
 	struct pfarg_ctx ctx = { .ctx_pmu_type = type };

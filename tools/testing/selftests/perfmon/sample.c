@@ -118,7 +118,10 @@ TEST_F(smpl, each_overflow_is_a_sample)
 		EXPECT_EQ(0, entry->e.set);
 		EXPECT_EQ(0, entry->e.reserved);
 		EXPECT_NE(0, entry->e.ip);
-		/* Values are in the order of registers; the fault counts as a minor one later. */
+		/*
+		 * Values are in the order of registers. The fault that overflows is counted as a
+		 * minor fault only afterwards.
+		 */
 		EXPECT_EQ(0, entry->value[0]);
 		EXPECT_EQ(10 * (i + 1) - 1, entry->value[1]);
 		last = entry->e.tstamp;
