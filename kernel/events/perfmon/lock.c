@@ -6,11 +6,11 @@
  * pfm_may_open() has checked them. An exec holds that lock while it waits for
  * pfm_context::mutex, so it is the outer lock. But a user can make the holder of the
  * mutex wait for any time: the holder takes perf_event_context::mutex, under which
- * read(2) of a perf event may take a slow page fault. A process that the caller may not trace must not wait for
- * that: no lock of the target is taken before pfm_may_open() has allowed it, for this
- * call or when the context was loaded, and none is held while the caller waits for the
- * mutex. So pfm_lock_opening() takes the mutex first and only tries the lock of the
- * target.
+ * read(2) of a perf event may take a slow page fault. A process that the caller may not
+ * trace must not wait for that: no lock of the target is taken before pfm_may_open()
+ * has allowed it, for this call or when the context was loaded, and none is held while
+ * the caller waits for the mutex. So pfm_lock_opening() takes the mutex first and only
+ * tries the lock of the target.
  */
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>

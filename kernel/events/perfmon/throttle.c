@@ -92,7 +92,7 @@ bool pfm_inherit_throttling(struct pfm_set *set)
 	unsigned int num;
 
 	pfm_assert_step_context(ctx);
-	if (!leader || !ctx->throttled || ctx->throttled_tick != jiffies)
+	if (!leader || !ctx->throttled || time_after(jiffies, ctx->throttled_tick))
 		return false;
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
 		if (!pfm_samples(pfm_reg_at(set, num)))

@@ -88,8 +88,9 @@ int gate_opts__set_trigger(const struct option *opt, const char *event, int unse
  *
  * Return: -1 after a message, or 0 for the negation.
  */
-int gate_opts__refuse(const struct option *opt, const char *arg __maybe_unused, int unset)
+int gate_opts__refuse(const struct option *opt, const char *arg, int unset)
 {
+	(void)arg;
 	if (unset)
 		return 0;
 	pr_err("--%s: %s\n", opt->long_name, (const char *)opt->value);

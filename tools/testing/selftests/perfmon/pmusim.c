@@ -462,7 +462,7 @@ static __u64 runs_done(int fd, void *arg)
 
 /* Overflows of sets 0 and 1 switch sets; with a third set there is one that samples nothing. */
 static void switch_slowly(struct __test_metadata *const _metadata,
-			  const FIXTURE_VARIANT(slow) *variant, int sets)
+			  const FIXTURE_VARIANT(slow) * variant, int sets)
 {
 	__u64 ticks, runs, lost;
 	int fd, i;

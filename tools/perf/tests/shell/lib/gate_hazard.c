@@ -182,7 +182,7 @@ noinline void loser(void)
 static noinline void execute(void)
 {
 	char name[] = "job";
-	char *args[] = { self, name, NULL };
+	char *const args[] = { self, name, NULL };
 
 	execv(self, args);
 	_exit(1);
@@ -195,7 +195,7 @@ FUNCTION void executor(enum how how, int depth);
 noinline void executor(enum how how, int depth)
 {
 	char name[] = "job";
-	char *args[] = { self, name, NULL };
+	char *const args[] = { self, name, NULL };
 	pid_t pid;
 
 	if (depth > 1) {
