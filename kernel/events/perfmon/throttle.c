@@ -88,11 +88,12 @@ void pfm_note_throttled(struct pfm_context *ctx)
 bool pfm_inherit_throttling(struct pfm_set *set)
 {
 	const struct pfm_context *ctx = set->ctx;
+	unsigned long ticks = jiffies - ctx->throttled_tick;
 	struct perf_event *leader = set->leader;
 	unsigned int num;
 
 	pfm_assert_step_context(ctx);
-	if (!leader || !ctx->throttled || time_after(jiffies, ctx->throttled_tick))
+	if (!leader || !ctx->throttled || ticks)
 		return false;
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
 		if (!pfm_samples(pfm_reg_at(set, num)))

@@ -460,9 +460,7 @@ static __u64 runs_done(int fd, void *arg)
 	return pfm_info(fd, 0).set_runs + pfm_info(fd, 1).set_runs;
 }
 
-/* Overflows of sets 0 and 1 switch sets; with a third set there is one that samples nothing. */
-static void switch_slowly(struct __test_metadata *const _metadata,
-			  const FIXTURE_VARIANT(slow) * variant, int sets)
+TEST_F(slow, switching_obeys_the_sample_rate)
 {
 	__u64 ticks, runs, lost;
 	int fd, i;
@@ -474,8 +472,6 @@ static void switch_slowly(struct __test_metadata *const _metadata,
 		ASSERT_EQ(0, sim_reg(fd, i, 0, variant->context, 0, 0, 0));
 		ASSERT_EQ(0, sim_reg(fd, i, variant->num, variant->context, 10, 0, 1));
 	}
-	if (sets == 3)
-		ASSERT_EQ(0, pfm_make_set(fd, 2, PFM_SETFL_TIME_SWITCH, NSEC_PER_MSEC / 10, 0));
 	ASSERT_EQ(0, pfm_load_tid(fd, variant->flags ? 0 : getpid(), 0));
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 	ticks = slow_ticks(fd, variant->num, runs_done, NULL);
@@ -487,16 +483,6 @@ static void switch_slowly(struct __test_metadata *const _metadata,
 	EXPECT_GE(2 * ticks + 2, runs);
 	EXPECT_LT(0, lost);
 	close(fd);
-}
-
-TEST_F(slow, switching_obeys_the_sample_rate)
-{
-	switch_slowly(_metadata, variant, 2);
-}
-
-TEST_F(slow, set_between_that_samples_nothing_is_no_way_round_the_rate)
-{
-	switch_slowly(_metadata, variant, 3);
 }
 
 /* Only sets that sample wait for the tick. */
