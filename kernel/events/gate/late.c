@@ -21,6 +21,12 @@
  * pmu::start() begins the next one, as it does after a task switch. An event that
  * leaves its PMU before the work runs loses the overflow, as it does without gates.
  *
+ * A PMU that records the sample itself, as Intel's PEBS does, knows better than a
+ * delivery of this kind could where the overflow was, and its driver forgets what
+ * it has of an event that is stopped. So pmu::flush() hands over the records
+ * before the account moves, and such an event is never LATE: an overflow that has
+ * no record yet has no sample.
+ *
  * Contexts:  The flag is set on the CPU of the event, where the trigger fires or
  *            in the interrupt of the PMU. The overflow is delivered in interrupt
  *            context with the PMU disabled, so it is never part of another
@@ -62,6 +68,20 @@ static struct pt_regs *perf_gate_late_regs(struct perf_event *event, struct pt_r
 	}
 
 	return event->attr.exclude_user && user_mode(regs) ? NULL : regs;
+}
+
+/**
+ * perf_gate_flush() - Report the records of an event before its account moves
+ * @account:	Account of the event, which is perf_gate_readable()
+ *
+ * Context: Interrupts off, CPU of the event. The caller defers firings.
+ */
+noinline void perf_gate_flush(struct perf_gate_account *account)
+{
+	struct perf_event *event = account->event;
+	struct pt_regs here = {};
+
+	event->pmu->flush(event, perf_gate_late_regs(event, &here));
 }
 
 /**
