@@ -44,30 +44,39 @@
 DEFINE_PER_CPU(struct perf_event *, perf_gate_late_event);
 
 /*
- * An event that does not count in the kernel gets the registers of user mode, so that no
- * address of the kernel is in its sample. Other events get those of the code that the
- * work interrupted. Where the architecture keeps none, they get those of the work itself,
- * stored in @here.
+ * The registers of the code that an interrupt has interrupted. Where the architecture keeps
+ * none, and outside of interrupts, those of the caller, which are stored in @here.
  */
-static struct pt_regs *perf_gate_late_regs(struct perf_event *event, struct pt_regs *here)
+static struct pt_regs *perf_gate_regs(struct pt_regs *here)
 {
 	struct pt_regs *regs = get_irq_regs();
-
-	if (event->attr.exclude_kernel) {
-		if (regs && user_mode(regs))
-			return regs;
-		if (!is_user_task(current))
-			return NULL;
-		regs = task_pt_regs(current);
-		return user_mode(regs) ? regs : NULL;
-	}
 
 	if (!regs) {
 		perf_fetch_caller_regs(here);
 		regs = here;
 	}
 
-	return event->attr.exclude_user && user_mode(regs) ? NULL : regs;
+	return regs;
+}
+
+/*
+ * An event that does not count in the kernel gets the registers of user mode, so that no
+ * address of the kernel is in its sample. Other events get those of the code that the
+ * work interrupted.
+ */
+static struct pt_regs *perf_gate_late_regs(struct perf_event *event, struct pt_regs *here)
+{
+	struct pt_regs *regs = perf_gate_regs(here);
+
+	if (!event->attr.exclude_kernel)
+		return event->attr.exclude_user && user_mode(regs) ? NULL : regs;
+
+	if (user_mode(regs))
+		return regs;
+	if (!is_user_task(current))
+		return NULL;
+	regs = task_pt_regs(current);
+	return user_mode(regs) ? regs : NULL;
 }
 
 /**
@@ -81,7 +90,7 @@ noinline void perf_gate_flush(struct perf_gate_account *account)
 	struct perf_event *event = account->event;
 	struct pt_regs here = {};
 
-	event->pmu->flush(event, perf_gate_late_regs(event, &here));
+	event->pmu->flush(event, perf_gate_regs(&here));
 }
 
 /**
