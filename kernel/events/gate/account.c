@@ -25,6 +25,7 @@
 #include <linux/slab.h>
 
 #include "gate.h"
+#include "windows.h"
 
 /* The key is on while an opened event has an account or a link. It may go off late. */
 DEFINE_STATIC_KEY_DEFERRED_FALSE(perf_gate_key, HZ);
@@ -90,8 +91,8 @@ bool perf_gate_can_filter(struct perf_event *event)
 	if (has_aux(event))
 		return event->pmu->capabilities & PERF_PMU_CAP_AUX_PAUSE;
 
-	return !(event->event_caps & (PERF_EV_CAP_NO_GATE | PERF_EV_CAP_NO_GATE_TARGET)) &&
-	       !event->attr.aux_output && !perf_gate_is_bpf_output(event);
+	return perf_gate_can_overflow(event) &&
+	       !(event->event_caps & PERF_EV_CAP_NO_GATE_TARGET);
 }
 
 /**
@@ -112,7 +113,7 @@ bool perf_gate_can_stop(struct perf_event *event)
 /**
  * perf_gate_init_account() - Initialize an account
  * @account:	The account, zeroed
- * @event:	The event that gets the account
+ * @event:	The event that gets the account; has its window already if it records these
  * @open:	State of the account
  *
  * Context: Any. Nothing else refers to the event yet, or its perf_event_context::mutex
@@ -130,6 +131,8 @@ void perf_gate_init_account(struct perf_gate_account *account, struct perf_event
 	account->aux = has_aux(event);
 	if (!perf_gate_can_stop(event))
 		account->place = by_core ? PERF_GATE_IN_CORE : PERF_GATE_IN_PMU;
+	if (event->gate_window)
+		perf_gate_set_watched(account, true);
 	account->split[0].open = open;
 	account->split[1].open = open;
 	account->work = IRQ_WORK_INIT_HARD(perf_gate_settle_work);
@@ -195,19 +198,13 @@ void perf_gate_free_member(struct perf_gate_member *member)
 	kfree(member);
 }
 
-/**
- * __perf_gate_count() - Read the count of an event inside of its windows
- * @event:	Event that has an account
- *
- * Context: Any.
- * Return: The count, without the counts of inherited events.
- */
-u64 __perf_gate_count(struct perf_event *event)
+/* Read the count of an event inside of its windows, or with @time the running time. */
+static __always_inline u64 perf_gate_read(struct perf_event *event, bool time)
 {
 	struct perf_gate_account *account = event->gate_account;
 	struct perf_gate_split split;
 	unsigned int seq;
-	u64 count;
+	u64 total;
 
 	do {
 		seq = read_seqcount_latch(&account->latch);
@@ -217,35 +214,33 @@ u64 __perf_gate_count(struct perf_event *event)
 		 * count. Pairs with the barrier in write_seqcount_latch_begin().
 		 */
 		smp_rmb();
-		count = perf_gate_inside(&split, local64_read(&event->count),
-					 split.count);
+		total = time ? perf_gate_running(event, perf_event_ctx_time(event)) :
+			       local64_read(&event->count);
 	} while (read_seqcount_latch_retry(&account->latch, seq));
 
-	return count;
+	return perf_gate_inside(&split, total, time ? split.running : split.count);
+}
+
+/**
+ * __perf_gate_count() - Read the count of an event inside of its windows
+ * @event:	Event that has an account
+ *
+ * Context: Any.
+ * Return: The count, without the counts of inherited events.
+ */
+u64 __perf_gate_count(struct perf_event *event)
+{
+	return perf_gate_read(event, false);
 }
 
 /* Read the running time inside of the windows, without that of inherited events. */
 static u64 perf_gate_time(struct perf_event *event)
 {
-	struct perf_gate_account *account = event->gate_account;
-	struct perf_gate_split split;
-	unsigned int seq;
-	u64 inside;
-
-	if (!account)
+	if (!event->gate_account)
 		return perf_gate_running(event, perf_event_ctx_time(event));
 
 	/* The clock of another CPU may lag behind the last opening, so clamp at 0. */
-	do {
-		seq = read_seqcount_latch(&account->latch);
-		split = account->split[seq & 1];
-		/* Order the reads as __perf_gate_count() does. */
-		smp_rmb();
-		inside = perf_gate_running(event, perf_event_ctx_time(event));
-		inside = perf_gate_inside(&split, inside, split.running);
-	} while (read_seqcount_latch_retry(&account->latch, seq));
-
-	return (s64)inside < 0 ? 0 : inside;
+	return max_t(s64, perf_gate_read(event, true), 0);
 }
 
 /**

@@ -32,7 +32,6 @@
  *            PERF_GATE_MAX together.
  */
 
-#include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <linux/rculist.h>
 
@@ -168,13 +167,10 @@ static __always_inline bool perf_gate_update_depth(struct perf_gate_state *state
 		*open = new;
 	}
 
-	if (*open) {
+	if (*open)
 		atomic64_inc(&state->nr_opened);
-		if (tracepoint_enabled(open))
-			*open = perf_gate_trace_step(trigger, state, true);
-	} else if (tracepoint_enabled(close)) {
-		*open = perf_gate_trace_step(trigger, state, false);
-	}
+	if (*open ? tracepoint_enabled(open) : tracepoint_enabled(close))
+		*open = perf_gate_trace_step(trigger, state, *open);
 
 	return true;
 }
@@ -373,49 +369,6 @@ void __perf_gate_fire(struct perf_event *event, unsigned long pass)
 unlock:
 	rcu_read_unlock();
 	local_irq_restore(flags);
-}
-
-/**
- * __perf_gate_fire_throttled() - Move the gates of an event that is throttled
- * @event:	The event, which need not be a trigger
- *
- * An event with a BPF program does not fire, because the program did not run.
- *
- * Context: As __perf_gate_fire().
- */
-void __perf_gate_fire_throttled(struct perf_event *event)
-{
-	if (!event->prog || event->prog->type != BPF_PROG_TYPE_PERF_EVENT)
-		perf_gate_fire(event, PERF_GATE_BEFORE | PERF_GATE_AFTER);
-}
-
-/**
- * __perf_gate_pmu_enable() - Enable a PMU with firings deferred
- * @pmu:	The PMU, which perf_pmu_enable() has counted as enabled already
- *
- * pmu::pmu_enable() may change counters, so a firing that interrupts it leaves its
- * members to irq_work.
- *
- * Context: Interrupts off.
- */
-void __perf_gate_pmu_enable(struct pmu *pmu)
-{
-	perf_gate_defer_begin();
-	pmu->pmu_enable(pmu);
-	perf_gate_defer_end();
-}
-
-/**
- * __perf_gate_pmu_read() - Bring the count of an event up to date
- * @event:	Event that is active on this CPU
- *
- * Context: Interrupts off.
- */
-void __perf_gate_pmu_read(struct perf_event *event)
-{
-	perf_gate_defer_begin();
-	event->pmu->read(event);
-	perf_gate_defer_end();
 }
 
 /**

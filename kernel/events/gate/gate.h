@@ -176,7 +176,10 @@ struct perf_gate_member {
 struct perf_gate_state {
 	/** @depth: nesting depth, 0 if closed; above 1 only with attr.gate_nest */
 	atomic_t		depth;
-	/** @refs: number of events that have, or will get, this perf_event::gate_state */
+	/**
+	 * @refs: number of events that have, or will get, this perf_event::gate_state; not
+	 * used in perf_gate::state
+	 */
 	unsigned int		refs;
 	/** @nr_opened: number of times that @depth has left 0 */
 	atomic64_t		nr_opened;
@@ -297,33 +300,18 @@ static inline struct perf_gate_member *perf_gate_member(struct perf_event *event
 	return container_of(event->gate_account, struct perf_gate_member, account);
 }
 
-/* Tell whether a BPF program writes the samples of the event, which never overflows then. */
-static inline bool perf_gate_is_bpf_output(struct perf_event *event)
+/*
+ * Tell whether each sample of an event without AUX area comes with an overflow of its own.
+ * A BPF program writes the samples of PERF_COUNT_SW_BPF_OUTPUT, which never overflows.
+ */
+static inline bool perf_gate_can_overflow(struct perf_event *event)
 {
-	return event->attr.type == PERF_TYPE_SOFTWARE &&
-	       event->attr.config == PERF_COUNT_SW_BPF_OUTPUT;
+	return !(event->event_caps & PERF_EV_CAP_NO_GATE) && !event->attr.aux_output &&
+	       !(event->attr.type == PERF_TYPE_SOFTWARE &&
+		 event->attr.config == PERF_COUNT_SW_BPF_OUTPUT);
 }
 
 /* fire.c */
-DECLARE_PER_CPU(unsigned int, perf_gate_deferring);
-
-/*
- * Between these two calls, counts, times, counters or accounts of events of this CPU
- * change, and a firing leaves its members to irq_work. An interrupt or NMI restores the
- * counter before it returns, so no atomic operation is needed.
- */
-static __always_inline void perf_gate_defer_begin(void)
-{
-	__this_cpu_inc(perf_gate_deferring);
-	barrier();
-}
-
-static __always_inline void perf_gate_defer_end(void)
-{
-	barrier();
-	__this_cpu_dec(perf_gate_deferring);
-}
-
 /* Tell whether the event is on this CPU and its PMU is enabled. */
 static __always_inline bool perf_gate_on_pmu(struct perf_event *event)
 {
@@ -433,7 +421,7 @@ struct perf_gate_change {
 	struct perf_event	*event;
 	/** @state: state to enter, a reference that goes to the event, or NULL */
 	struct perf_gate_state	*state;
-	/** @account: account for an event that has none; NULL after it was installed */
+	/** @account: account for an event that has none */
 	struct perf_gate_account *account;
 	/** @left: state that the event has left, if that has to be freed */
 	struct perf_gate_state	*left;

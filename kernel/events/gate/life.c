@@ -151,8 +151,10 @@ static int perf_gate_prepare_children(struct perf_event *event, struct perf_gate
 		change->event = child;
 		change->joins = !list_empty(&gate->members);
 		if (!child->gate_account) {
+			if (perf_gate_inherit_window(child))
+				return -ENOMEM;
 			change->account = perf_gate_alloc_account(child, true);
-			if (!change->account || perf_gate_inherit_window(child))
+			if (!change->account)
 				return -ENOMEM;
 		}
 		change->state = perf_gate_get_state(child->ctx, gate, depth, true);
@@ -170,7 +172,7 @@ static void perf_gate_cancel_change(struct perf_gate_change *change)
 {
 	struct perf_event *event = change->event;
 
-	if (change->account) {
+	if (!event->gate_account) {
 		kfree(event->gate_window);
 		event->gate_window = NULL;
 		kfree(change->account);
@@ -202,8 +204,6 @@ static void perf_gate_enter_alone(struct perf_event *event, struct perf_gate *ga
 		/* From now on the openings of the gate count, for ended children as well. */
 		atomic64_set(&perf_gate_member(event)->child_opened, 0);
 	}
-	scoped_guard(raw_spinlock_irq, &event->ctx->lock)
-		gate->state.refs++;
 	perf_gate_change(&change);
 
 	if (former)
@@ -308,7 +308,6 @@ int __perf_gate_init(struct perf_event *event)
 	event->gate_account = &member->account;
 	event->gate_state = &gate->state;
 	event->gate = gate;
-	gate->state.refs = 1;
 	perf_gate_add_member(gate, event);
 
 	return 0;
@@ -328,7 +327,7 @@ int __perf_gate_init(struct perf_event *event)
 int __perf_gate_inherit(struct perf_event *child, struct perf_event *source)
 {
 	struct perf_gate *gate = child->parent->gate;
-	struct perf_gate_account *account;
+	struct perf_gate_account *account = NULL;
 	struct perf_gate_state *state;
 	int depth;
 
@@ -342,13 +341,14 @@ int __perf_gate_inherit(struct perf_event *child, struct perf_event *source)
 		return -ENOMEM;
 
 	/* The event has no count yet, so its account can start in the state of the gate. */
-	account = perf_gate_alloc_account(child, atomic_read(&state->depth));
-	if (!account || perf_gate_inherit_window(child)) {
-		kfree(account);
+	if (!perf_gate_inherit_window(child))
+		account = perf_gate_alloc_account(child, atomic_read(&state->depth));
+	if (!account) {
+		kfree(child->gate_window);
+		child->gate_window = NULL;
 		perf_gate_drop_state(child->ctx, state);
 		return -ENOMEM;
 	}
-	perf_gate_set_watched(account, child->gate_window);
 	child->gate_account = account;
 	child->gate_state = state;
 

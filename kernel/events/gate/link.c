@@ -59,9 +59,7 @@ static bool perf_gate_same_lifetime(struct perf_event *a, struct perf_event *b)
  */
 static bool perf_gate_can_fire(struct perf_event *event)
 {
-	if (has_aux(event) || event->attr.aux_output ||
-	    event->event_caps & PERF_EV_CAP_NO_GATE ||
-	    perf_gate_is_bpf_output(event))
+	if (has_aux(event) || !perf_gate_can_overflow(event))
 		return false;
 
 #ifdef CONFIG_EVENT_TRACING

@@ -45,21 +45,6 @@ perf_gate_try_get_state(struct perf_event_context *ctx, struct perf_gate *gate, 
 	return state;
 }
 
-static struct perf_gate_state *
-perf_gate_alloc_state(struct perf_gate *gate, int depth, bool guessed)
-{
-	struct perf_gate_state *state = perf_gate_zalloc(sizeof(*state));
-
-	if (state) {
-		atomic_set(&state->depth, depth);
-		state->guessed = guessed;
-		state->refs = 1;
-		state->gate = gate;
-	}
-
-	return state;
-}
-
 /**
  * perf_gate_get_state() - Find or create the state of a gate in a context
  * @ctx:	Context of inherited events
@@ -73,17 +58,31 @@ perf_gate_alloc_state(struct perf_gate *gate, int depth, bool guessed)
 struct perf_gate_state *perf_gate_get_state(struct perf_event_context *ctx,
 					    struct perf_gate *gate, int depth, bool guessed)
 {
-	struct perf_gate_state *state, *new = NULL;
+	struct perf_gate_state *state, *new;
 
-	do {
-		guard(raw_spinlock_irq)(&ctx->lock);
+	/* fork(2) finds the state for all members of the gate but the first. */
+	scoped_guard(raw_spinlock_irq, &ctx->lock)
 		state = perf_gate_try_get_state(ctx, gate, depth, guessed);
-		if (!state && new) {
+	if (state)
+		return state;
+
+	new = perf_gate_zalloc(sizeof(*new));
+	if (!new)
+		return NULL;
+
+	atomic_set(&new->depth, depth);
+	new->guessed = guessed;
+	new->refs = 1;
+	new->gate = gate;
+	scoped_guard(raw_spinlock_irq, &ctx->lock) {
+		/* JOIN_GATE may have created the state meanwhile. */
+		state = perf_gate_try_get_state(ctx, gate, depth, guessed);
+		if (!state) {
 			refcount_inc(&gate->refs);
 			latch_tree_insert(&new->node, &ctx->gate_states, &perf_gate_state_ops);
 			swap(state, new);
 		}
-	} while (!state && (new = perf_gate_alloc_state(gate, depth, guessed)));
+	}
 	kfree(new);
 
 	return state;
@@ -95,7 +94,7 @@ perf_gate_put_state(struct perf_event_context *ctx, struct perf_gate_state *stat
 {
 	lockdep_assert_held(&ctx->lock);
 
-	if (--state->refs || state == &state->gate->state)
+	if (state == &state->gate->state || --state->refs)
 		return NULL;
 
 	latch_tree_erase(&state->node, &ctx->gate_states, &perf_gate_state_ops);
@@ -130,17 +129,11 @@ void perf_gate_drop_state(struct perf_event_context *ctx, struct perf_gate_state
 /* Install the account of an event, on its CPU or while the event does not run. */
 static void perf_gate_install(struct perf_event *event, struct perf_gate_change *change)
 {
-	if (event->gate_account)
-		return;
-
 	perf_gate_steer_init(change->account);
-	if (event->gate_window) {
+	if (event->gate_window)
 		perf_gate_window_resume(event);
-		perf_gate_set_watched(change->account, true);
-	}
 	/* Readers of the event must find an initialized account. */
 	smp_store_release(&event->gate_account, change->account);
-	change->account = NULL;
 	/*
 	 * Counts after this may lie outside, so a reader that sees them must see the
 	 * account, too. Pairs with smp_rmb() in perf_gate_count().

@@ -363,13 +363,11 @@ static int perf_gate_read_windows(struct perf_event *event,
 
 /*
  * Copy a histogram to the user. The buckets follow the structure, of which the user knows
- * @size bytes.
+ * @size bytes, and has room for @room buckets.
  */
-static int perf_gate_copy_histogram(void __user *arg, u32 size,
+static int perf_gate_copy_histogram(void __user *arg, u32 size, u32 room,
 				    struct perf_event_histogram *out)
 {
-	u32 room = out->nr_buckets;
-
 	out->size = sizeof(*out);
 	out->nr_buckets = PERF_EVENT_HISTOGRAM_BUCKETS;
 	if (copy_to_user(arg, out, sizeof(*out)))
@@ -409,11 +407,10 @@ int perf_gate_get_windows(struct perf_event *event, struct perf_event_histogram 
 		return ret;
 	room = out->nr_buckets;
 	memset(out, 0, sizeof(*out));
-	out->nr_buckets = room;
 
 	ctx = perf_event_ctx_lock(event);
 	ret = perf_gate_read_windows(event, out);
 	perf_event_ctx_unlock(event, ctx);
 
-	return ret ?: perf_gate_copy_histogram(arg, size, out);
+	return ret ?: perf_gate_copy_histogram(arg, size, room, out);
 }

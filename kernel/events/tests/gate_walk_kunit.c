@@ -816,7 +816,7 @@ static const char *differ_copy(struct walk *walk, struct walk_event *event, int 
 		return "gate of a state";
 	if (place != event->home && state != perf_gate_find_state(copy->ctx, state->gate))
 		return "state of a context";
-	if (state->refs != nr_copies(walk, gate, place, false))
+	if (place != event->home && state->refs != nr_copies(walk, gate, place, false))
 		return "references of a state";
 	if (atomic_read(&state->depth) != gate->depth[place])
 		return "depth";

@@ -298,7 +298,8 @@ static inline void limit_sample_time(void)
 
 /*
  * A slow machine lowers the sample rate until samples are missing, unless the limit of
- * the time is off; but then the rate cannot be set either.
+ * the time is off; but then the rate cannot be set either. The ticks of an emulator may
+ * stand still while its processor runs, so the rate allows a multiple of what is needed.
  */
 static inline void keep_sample_rate(void)
 {
@@ -307,9 +308,9 @@ static inline void keep_sample_rate(void)
 	/* A sample that is taken before the limit is off may lower the rate again. */
 	for (i = 0; i < 100; i++) {
 		limit_sample_time();
-		write_text(SAMPLE_RATE, "100000");
+		write_text(SAMPLE_RATE, "1000000");
 		write_text(SAMPLE_TIME_PERCENT, "0");
-		if (read_number(SAMPLE_RATE) == 100000)
+		if (read_number(SAMPLE_RATE) == 1000000)
 			break;
 	}
 }

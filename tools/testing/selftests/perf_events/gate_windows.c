@@ -647,7 +647,7 @@ TEST_F(windows, each_window_has_a_record)
 	for (i = 0; i < 10; i++) {
 		window_open();
 		pages_touch(&self->pages, i);
-		usleep(1000);
+		sleep_for_certain();
 		window_close();
 	}
 	for (i = 0; i < 10; i++) {

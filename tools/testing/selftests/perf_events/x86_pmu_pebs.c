@@ -467,7 +467,7 @@ TEST_F(x86_pmu_pebs, records_of_others_keep_their_task)
 	struct gate_ring ring;
 	pid_t in, out;
 	int pipe_fds[2];
-	int other;
+	int other, i;
 
 	ASSERT_EQ(0, pipe(pipe_fds));
 	in = fork_loop(true, pipe_fds[0]);
@@ -481,7 +481,8 @@ TEST_F(x86_pmu_pebs, records_of_others_keep_their_task)
 	self->target = gate_open(&self->attr, in, -1);
 	ASSERT_LE(0, self->target);
 	ASSERT_EQ(2, write(pipe_fds[1], "gg", 2));
-	usleep(500000);
+	for (i = 0; i < 600 && ring_head(&ring) < 400 * sizeof(sample); i++)
+		usleep(50000);
 	kill(in, SIGKILL);
 	kill(out, SIGKILL);
 	waitpid(in, NULL, 0);
