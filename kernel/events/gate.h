@@ -262,6 +262,8 @@ static inline void perf_gate_sync_child(struct perf_event *child)
 
 static inline void perf_gate_fire(struct perf_event *event, unsigned long pass) { }
 static inline void perf_gate_fire_throttled(struct perf_event *event) { }
+static inline bool perf_gates_exist(void) { return false; }
+static inline bool perf_gate_has_account(struct perf_event *event) { return false; }
 static inline bool perf_gate_closed(struct perf_event *event) { return false; }
 static inline bool perf_gate_hides_index(struct perf_event *event) { return false; }
 static inline u64 perf_gate_tick_span(struct perf_event *event) { return TICK_NSEC; }
