@@ -64,6 +64,9 @@ coverage: tree	## lines that KUnit and kselftests reach, by gcov
 fuzz: tree	## random calls under KASAN and lockdep, MINUTES=60 SEED= AREA='gate ring aux page perfmon all'
 	@$(H)/fuzz/run
 
+cross: tree	## kernel/events/ and drivers/perf/ compiled for riscv and s390, TOPIC=
+	@$(H)/build/cross
+
 bisect: tree	## build each patch of a topic on what it needs, test the last, TOPIC=
 	@$(H)/tree/bisect
 
@@ -91,6 +94,9 @@ deps:		## packages, emulator, busybox
 qemu-pmu: deps	## the guests' QEMU: x86_64 with a PMU, ppc64le without stale code
 	@qemu/build
 
+qemu-check: tree qemu-pmu	## tests of that QEMU: its PMU on several kernels, migration, patched code
+	@qemu/check
+
 smoke: tree	## the verbs that check does not run whole, each to its first verdict
 	@$(H)/test/smoke
 
@@ -98,5 +104,5 @@ clean:		## remove build/
 	rm -rf build
 
 .PHONY: help run check check-all kunit selftest shell bench check-debug check-race check-64k \
-	compare models perf-record perf-test build deb deb-check lint coverage fuzz bisect tree \
-	save rebase series deps qemu-pmu smoke clean
+	compare models perf-record perf-test build deb deb-check lint coverage fuzz cross bisect tree \
+	save rebase series deps qemu-pmu qemu-check smoke clean

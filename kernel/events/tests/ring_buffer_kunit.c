@@ -925,7 +925,7 @@ static void too_many_pages_are_refused(struct kunit *test)
 {
 	if (IS_ENABLED(CONFIG_PERF_USE_VMALLOC))
 		kunit_skip(test, "the buffer is not made of pages");
-	KUNIT_EXPECT_NULL(test, rb_alloc(1 << 30, 0, -1, RING_BUFFER_ACCOUNT));
+	KUNIT_EXPECT_NULL(test, rb_alloc(1 << 30, 0, -1, 0));
 }
 
 /* Before the first record, head and wakeup are equal although the reader was never woken. */

@@ -13,40 +13,6 @@
 static const int counters[] = { 1, 2, 3, 4, 32 };
 #define NR_COUNTERS	(sizeof(counters) / sizeof(*counters))
 
-static sigjmp_buf signal_return;
-
-static void on_signal(int sig)
-{
-	siglongjmp(signal_return, sig);
-}
-
-/* Read a counter and return the signal that this causes, 0 for none. */
-static int signal_of_read(int counter, __u64 *value)
-{
-	struct sigaction action = { .sa_handler = on_signal }, old;
-	int sig;
-
-	sigaction(SIGILL, &action, &old);
-	sig = sigsetjmp(signal_return, 1);
-	if (!sig)
-		*value = counter_read(counter);
-	sigaction(SIGILL, &old, NULL);
-	return sig;
-}
-
-static int signal_of_write(void)
-{
-	struct sigaction action = { .sa_handler = on_signal }, old;
-	int sig;
-
-	sigaction(SIGILL, &action, &old);
-	sig = sigsetjmp(signal_return, 1);
-	if (!sig)
-		asm volatile("msr pmevcntr0_el0, %0" : : "r" (5L));
-	sigaction(SIGILL, &old, NULL);
-	return sig;
-}
-
 /* Number of counters that this task can read. */
 static int counters_readable(void)
 {
@@ -295,63 +261,17 @@ TEST_F(access, inherited_event_has_no_counter)
 	close(fd);
 }
 
-static void toggle_event_of_cpu(void *arg)
-{
-	struct perf_event_attr attr = cycles_attr();
-	const struct timespec moment = { .tv_nsec = 200000 };
-	int fd;
-
-	pin(1);
-	for (;;) {
-		fd = user_open(&attr, -1, 0, -1);
-		nanosleep(&moment, NULL);
-		close(fd);
-		nanosleep(&moment, NULL);
-	}
-}
-
 TEST_F(access, reader_survives_events_of_the_cpu)
 {
-	pid_t child = start_child(toggle_event_of_cpu, NULL);
-	time_t end = time(NULL) + 10;
-	struct brackets b = {};
-
-	ASSERT_LT(0, child);
-	EXPECT_TRUE(brackets_run(&b, user_reads(), self->fd, self->page));
-	while (!(b.direct && b.fallback) && time(NULL) < end)
-		ASSERT_TRUE(brackets_run(&b, 100, self->fd, self->page));
-	stop_child(child);
-	EXPECT_LT(0, b.direct);
-	EXPECT_LT(0, b.fallback);
-	EXPECT_BRACKETS(&b);
-}
-
-static void toggle_access(void *arg)
-{
-	pin(1);
-	for (;;) {
-		write_file(USER_ACCESS, "0");
-		write_file(USER_ACCESS, "1");
-	}
+	user_page_reads_during(_metadata, toggle_event_of_cpu, self->fd, self->page, true);
 }
 
 TEST_F(access, reader_survives_changes_of_access)
 {
-	struct brackets b = {};
-	unsigned long i;
-	pid_t child;
-
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		SKIP(return, "one CPU, nothing at the same time");
-	child = start_child(toggle_access, NULL);
-	ASSERT_LT(0, child);
-	EXPECT_TRUE(brackets_run(&b, user_reads(), self->fd, self->page));
-	/* Use no system calls in between, to be in the loop most of the time. */
-	for (i = 0; i < user_reads(); i++)
-		page_read(self->page);
-	stop_child(child);
-	EXPECT_LT(0, b.direct);
-	EXPECT_BRACKETS(&b);
+	ASSERT_EQ(0, access(USER_ACCESS, W_OK));
+	user_page_reads_during(_metadata, toggle_access, self->fd, self->page, false);
 }
 
 TEST_F(access, mode_0_closes_all)

@@ -287,6 +287,27 @@ TEST_F(hw_gate, task_switches)
 	expect_inside(_metadata, self, NR_WINDOWS, NR_WINDOWS * INSIDE, 2 * edges);
 }
 
+/* The gate moves while the event is off its PMU, which must find it moved when it runs again. */
+TEST_F(hw_gate, gate_moves_while_the_event_is_disabled)
+{
+	__u64 edges = cost_of_windows(self->attr, SYSCALLS, 2 * NR_WINDOWS);
+	unsigned int i;
+
+	ASSERT_EQ(0, set_both(&self->triggers, self->target));
+	begin_windows(self);
+	for (i = 0; i < NR_WINDOWS; i++) {
+		ASSERT_EQ(0, gate_ioctl(self->target, PERF_EVENT_IOC_DISABLE, 0));
+		window_open();
+		ASSERT_EQ(0, gate_ioctl(self->target, PERF_EVENT_IOC_ENABLE, 0));
+		run_inside(INSIDE);
+		ASSERT_EQ(0, gate_ioctl(self->target, PERF_EVENT_IOC_DISABLE, 0));
+		window_close();
+		ASSERT_EQ(0, gate_ioctl(self->target, PERF_EVENT_IOC_ENABLE, 0));
+		run_outside(OUTSIDE);
+	}
+	expect_inside(_metadata, self, NR_WINDOWS, NR_WINDOWS * INSIDE, 2 * edges);
+}
+
 /* A fresh event each time, whose period begins when it is enabled */
 static int open_hw_trigger(struct perf_event_attr attr, __u64 period)
 {

@@ -63,6 +63,11 @@ static inline __u64 counter_read(__u32 index)
 	return value;
 }
 
+static inline void counter_write(unsigned long value)
+{
+	asm volatile("mtspr 771, %0" : : "r" (value));
+}
+
 static inline __u64 clock_ticks(void)
 {
 	__u64 ticks;
@@ -134,6 +139,11 @@ static inline __u64 counter_read(__u32 index)
 		break;
 	}
 	return value;
+}
+
+static inline void counter_write(unsigned long value)
+{
+	asm volatile("msr pmevcntr0_el0, %0" : : "r" (value));
 }
 
 static inline __u64 clock_ticks(void)
@@ -458,6 +468,98 @@ static inline void hog_cpu(void *cpu)
 	for (;;)
 		work(1000);
 }
+
+/* Powerpc and arm64 close counters to a program, which gets SIGILL. */
+#if defined(__powerpc__) || defined(__aarch64__)
+static sigjmp_buf user_page_signal;
+
+static inline void user_page_on_signal(int sig)
+{
+	siglongjmp(user_page_signal, sig);
+}
+
+/* Read a counter and return the signal that this causes, 0 for none. */
+static inline int signal_of_read(int counter, __u64 *value)
+{
+	struct sigaction action = { .sa_handler = user_page_on_signal }, old;
+	int sig;
+
+	sigaction(SIGILL, &action, &old);
+	sig = sigsetjmp(user_page_signal, 1);
+	if (!sig)
+		*value = counter_read(counter);
+	sigaction(SIGILL, &old, NULL);
+	return sig;
+}
+
+/* Write to the first counter and return the signal that this causes, 0 for none. */
+static inline int signal_of_write(void)
+{
+	struct sigaction action = { .sa_handler = user_page_on_signal }, old;
+	int sig;
+
+	sigaction(SIGILL, &action, &old);
+	sig = sigsetjmp(user_page_signal, 1);
+	if (!sig)
+		counter_write(5);
+	sigaction(SIGILL, &old, NULL);
+	return sig;
+}
+
+/* Let an event of CPU 0, which closes its counters, come and go. Never returns. */
+static inline void toggle_event_of_cpu(void *arg)
+{
+	struct perf_event_attr attr = cycles_attr();
+	const struct timespec moment = { .tv_nsec = 200000 };
+	int fd;
+
+	pin(1);
+	for (;;) {
+		fd = user_open(&attr, -1, 0, -1);
+		nanosleep(&moment, NULL);
+		close(fd);
+		nanosleep(&moment, NULL);
+	}
+}
+
+/* Let the administrator forbid and allow access. Never returns. */
+static inline void toggle_access(void *arg)
+{
+	pin(1);
+	for (;;) {
+		write_file(USER_ACCESS, "0");
+		write_file(USER_ACCESS, "1");
+	}
+}
+
+/*
+ * Read the page while a child calls @change. With @both, go on until a read found the counter
+ * open and another one found it closed, for which the child may have to wait for its turn.
+ */
+static inline void user_page_reads_during(struct __test_metadata *const _metadata,
+					  void (*change)(void *arg), int fd,
+					  const volatile struct perf_event_mmap_page *page,
+					  bool both)
+{
+	pid_t child = start_child(change, NULL);
+	time_t end = time(NULL) + 10;
+	struct brackets b = {};
+	unsigned long i;
+
+	ASSERT_LT(0, child);
+	EXPECT_TRUE(brackets_run(&b, user_reads(), fd, page));
+	while (both && !(b.direct && b.fallback) && time(NULL) < end)
+		ASSERT_TRUE(brackets_run(&b, 100, fd, page));
+	/* Use no system calls in between, to be in the loop most of the time. */
+	for (i = 0; !both && i < user_reads(); i++)
+		page_read(page);
+	stop_child(child);
+	EXPECT_LT(0, b.direct);
+	if (both)
+		EXPECT_LT(0, b.fallback);
+	EXPECT_BRACKETS(&b);
+}
+#endif
 
 #ifdef __aarch64__
 /* The kernel keeps counters closed by default. The machine gets its setting back. */

@@ -508,7 +508,7 @@ TEST_F(hw, a_thousand_messages_are_a_thousand_periods)
 
 	if (is_late())
 		SKIP(return, "a debug kernel takes interrupts late on an emulated PowerPC");
-	NEED_INTERRUPTS();
+	NEED_PROMPT_INTERRUPTS();
 	ASSERT_EQ(0, hw_reg(self->fd, 0, 0, INSTRUCTIONS, -(__u64)period, PFM_REGFL_OVFL_NOTIFY,
 			    0));
 	ASSERT_EQ(0, hw_reg(self->fd, 0, 1, INSTRUCTIONS, 0, 0, 0));
