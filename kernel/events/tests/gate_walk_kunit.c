@@ -832,7 +832,8 @@ static const char *differ_event(struct walk *walk, struct walk_event *event)
 	struct perf_event_context *ctx;
 	struct perf_event *copy;
 	const char *what;
-	u64 values[PERF_GATE_NR_VALUES];
+	/* One for each bit of PERF_FORMAT_GATE */
+	u64 values[3];
 	int place;
 
 	for (place = 0; place < WALK_PLACES; place++) {
