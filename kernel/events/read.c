@@ -141,15 +141,15 @@ int perf_event_read_local(struct perf_event *event, u64 *value,
 	 * Get the event CPU numbers, and adjust them to local if the event is
 	 * a per-package event that can be read locally
 	 */
-	event_oncpu = event->oncpu;
-	event_cpu = event->cpu;
+	event_oncpu = __perf_event_read_cpu(event, event->oncpu);
+	event_cpu = __perf_event_read_cpu(event, event->cpu);
 	/*
 	 * Read an event that has a gate on its CPU: a firing there takes no lock that could
 	 * exclude a read elsewhere.
 	 */
-	if (!perf_gate_has_account(event)) {
-		event_oncpu = __perf_event_read_cpu(event, event_oncpu);
-		event_cpu = __perf_event_read_cpu(event, event_cpu);
+	if (perf_gate_has_account(event)) {
+		event_oncpu = event->oncpu;
+		event_cpu = event->cpu;
 	}
 
 	/* If this is a per-CPU event, it must be for this CPU */
