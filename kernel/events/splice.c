@@ -823,10 +823,10 @@ static int copy_buffer_arg(struct perf_event_buffer *to, struct perf_event_buffe
  * @arg:	argument of PERF_EVENT_IOC_ALLOC_BUFFER
  *
  * Context: Process, may sleep. Takes perf_event::mmap_mutex.
- * Return: 0, -EINVAL for an invalid buffer and for events that cannot be mapped or
- * that write backward, -E2BIG for bytes after the known ones that are not zero,
- * -EBUSY if there is a buffer, -EPERM if it exceeds the limits, -ENOMEM, -EFAULT, or
- * -EOPNOTSUPP where buffers are not made of pages.
+ * Return: 0; -EINVAL if @arg is invalid, or the event cannot be mapped or writes
+ * backward; -E2BIG if @arg has bytes that this kernel does not know and that are not
+ * zero; -EBUSY if the event has a buffer; -EPERM if the buffer exceeds the limits;
+ * -EOPNOTSUPP where buffers are not made of pages; -ENOMEM; -EFAULT.
  */
 long perf_splice_alloc(struct perf_event *event, struct perf_event_buffer __user *arg)
 {

@@ -8,7 +8,7 @@
  * every EVERYth call. In the end the program prints the minimum, three percentiles and the
  * maximum of the page faults and of the nanoseconds of a call. With THREADS, that number of
  * threads does so, and the figures are those of all. The function makes the notes itself, so
- * that neither the time nor the page faults of probes are in them.
+ * probes add nothing to them, neither time nor page faults.
  */
 #include <inttypes.h>
 #include <pthread.h>
