@@ -91,7 +91,8 @@ bool perf_gate_can_filter(struct perf_event *event)
 	if (has_aux(event))
 		return event->pmu->capabilities & PERF_PMU_CAP_AUX_PAUSE;
 
-	return perf_gate_can_overflow(event) && !event->attr.precise_ip;
+	return perf_gate_can_overflow(event) &&
+	       !(event->event_caps & PERF_EV_CAP_NO_GATE_TARGET);
 }
 
 /**
@@ -125,6 +126,7 @@ void perf_gate_init_account(struct perf_gate_account *account, struct perf_event
 
 	seqcount_latch_init(&account->latch);
 	account->event = event;
+	account->records = event->event_caps & PERF_EV_CAP_RECORDS && !has_aux(event);
 	account->by_core = by_core;
 	account->aux = has_aux(event);
 	if (!perf_gate_can_stop(event))

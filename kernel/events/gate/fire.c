@@ -293,10 +293,14 @@ static noinline void perf_gate_fire_slowly(struct perf_event *event, unsigned lo
 
 /*
  * Tell whether an overflow of an event is reported: it is in a window, or it was in one
- * and is delivered late.
+ * and is delivered late. Records are reported until the account moves, because they may be
+ * of the time before the trigger fired, and none of them when it has moved.
  */
 static bool perf_gate_reports(struct perf_gate_account *account)
 {
+	if (account->records)
+		return account->split[0].open;
+
 	return perf_gate_wants_open(account) ||
 	       this_cpu_read(perf_gate_late_event) == account->event;
 }
@@ -322,6 +326,18 @@ bool __perf_gate_closed(struct perf_event *event)
 		perf_gate_set_late(account);
 
 	return true;
+}
+
+/**
+ * perf_event_gate_closed() - Tell whether samples of an event must be dropped
+ * @event:	Event whose driver writes samples by other means than perf_event_overflow()
+ *
+ * Context: Any, with preemption disabled, on the CPU that @event runs on.
+ * Return: Whether its gate is closed.
+ */
+bool perf_event_gate_closed(struct perf_event *event)
+{
+	return perf_gate_closed(event);
 }
 
 /**

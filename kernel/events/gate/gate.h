@@ -122,6 +122,8 @@ struct perf_gate_account {
 	u8			by_core:1;
 	/** @aux: the event writes to an AUX area, constant */
 	u8			aux:1;
+	/** @records: pmu::flush() hands over samples of the event, constant */
+	u8			records:1;
 	union {
 		/**
 		 * @aux_request: with @aux, attr.aux_pause of another event or
@@ -343,11 +345,16 @@ void perf_gate_settle_work(struct irq_work *work);
 DECLARE_PER_CPU(struct perf_event *, perf_gate_late_event);
 
 void perf_gate_deliver_late(struct perf_gate_account *account);
+void perf_gate_flush(struct perf_gate_account *account);
 
-/* Tell whether a closed gate makes the driver of the event miss an overflow. */
+/*
+ * Tell whether a closed gate makes the driver of the event miss an overflow. The sample of
+ * an event with records is its record, or it has none.
+ */
 static __always_inline bool perf_gate_may_be_late(struct perf_gate_account *account)
 {
-	return account->place == PERF_GATE_STEERED && !account->by_core && !account->aux;
+	return account->place == PERF_GATE_STEERED && !account->by_core && !account->aux &&
+	       !account->records;
 }
 
 static __always_inline void perf_gate_set_late(struct perf_gate_account *account)

@@ -23,6 +23,8 @@ perf_gate_settle(struct perf_gate_account *account, u64 time, bool read)
 	open = perf_gate_wants_open(account);
 	if (account->split[0].open != open) {
 		if (read) {
+			if (unlikely(account->records))
+				perf_gate_flush(account);
 			event->pmu->read(event);
 			perf_gate_check_late(account, event, open);
 		}

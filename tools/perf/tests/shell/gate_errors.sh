@@ -55,8 +55,6 @@ refuses "an unknown function of the kernel" "the kernel has no function no_such"
 	perf stat --inside kernel:no_such -e page-faults -- $never
 refuses "events of cgroups" 'Events of cgroups and events that BPF counts cannot have gates.' \
 	perf stat -a --for-each-cgroup / --gate-on page-faults -e context-switches -- $never
-refuses "a precise event" "page-faults:pp cannot have a gate" \
-	$record -e page-faults:pp --gate-on context-switches -- $never
 refuses "windows of no gate" 'gate_count: no event has a gate, see --inside, --gate-on and --gate-off' \
 	perf stat -e gate_count,page-faults -- $never
 # Tools that do not open and close gates
@@ -70,8 +68,6 @@ for tool in "top --stdio -p $$" "trace -p $$"; do
 done
 refuses "an event that switches the output" 'only perf stat and perf record open and close gates' \
 	$record --switch-output-event page-faults/gate-on=context-switches/ -e dummy -- $never
-refuses "samples of memory accesses" 'come from precise events, which cannot have gates' \
-	$record -W -d -e page-faults:P --gate-on context-switches -- $never
 refuses "no name of a function" "name a function, such as parse" \
 	perf stat --inside '' -e page-faults -- $never
 refuses "the same function twice" "--inside main: say it once" \
@@ -91,8 +87,6 @@ refuses "perf stat --windows" 'perf record writes windows to a file; here take -
 	perf stat --windows=1ms --gate-on page-faults -e context-switches -- $never
 refuses "metrics of single windows" '--metric-only prints metrics, which have no distribution' \
 	perf stat --per-window --metric-only --gate-on page-faults -e context-switches -- $never
-notes "an event that is not precise any more" 'Note: page-faults:P has a gate, so it is not precise' \
-	$record -e page-faults:P --gate-on context-switches -- true
 notes "windows of a CPU" 'Note: windows are of CPUs, not of tasks' \
 	perf stat -a --gate-on page-faults -e context-switches -- true
 notes "no window" 'No window was opened: syscalls:sys_enter_sethostname was not reached while events were enabled.' \

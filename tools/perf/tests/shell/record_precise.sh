@@ -1,0 +1,49 @@
+#!/bin/bash
+# perf record: precise samples of windows
+# SPDX-License-Identifier: GPL-2.0
+
+# Variables of lib/gate.sh, which the build does not follow
+# shellcheck disable=SC2154
+
+# shellcheck source=lib/gate.sh
+. "$(dirname "$0")"/lib/gate.sh
+
+gate_prepare
+caps=/sys/bus/event_source/devices/cpu/caps/max_precise
+[ -r $caps ] || gate_skip "the PMU does not tell how precise it can be"
+max=$(cat $caps)
+work="$perf test -w brstack 400000"
+
+# precision: print attr.precise_ip of the events in $tmp/data
+precision()
+{
+	local level
+
+	level=$(perf evlist -v -i "$tmp/data" | sed -n 's/.*precise_ip: \([0-9]*\).*/\1/p')
+	echo "${level:-0}"
+}
+
+perf record -q -o "$tmp/data" --inside brstack -- $work >"$tmp/err" 2>&1
+gate_say "the default event has a gate" $? "$(cat "$tmp/err")"
+gate_is "the default event is as precise as the PMU can be" "$(precision)" "$max"
+
+# A period of instructions, so samples can be counted
+perf stat -x, -o "$tmp/counts" -e instructions:u --inside brstack -- $work
+due=$(($(grep instructions "$tmp/counts" | cut -d, -f1) / 100003))
+perf record -q -o "$tmp/data" -c 100003 -e instructions:uP --inside brstack -- $work \
+	>"$tmp/err" 2>&1
+gate_say "a period has a gate" $? "$(cat "$tmp/err")"
+gate_is "a period is as precise as the PMU can be" "$(precision)" "$max"
+perf script -i "$tmp/data" -F ip,sym 2>/dev/null | awk '{ print $2 }' >"$tmp/symbols"
+taken=$(wc -l <"$tmp/symbols")
+[ $due -gt 50 ] && [ $((taken * 100)) -ge $((due * 95)) ] &&
+	[ $((taken * 100)) -le $((due * 105)) ]
+gate_say "samples are as many as periods inside" $? "$taken of $due"
+outside=$(grep -cvE "^brstack(_bench|_foo|_bar)?\$" "$tmp/symbols")
+gate_is "no sample is of outside" "$outside" 0
+
+if [ "$max" -lt 3 ]; then
+	refuses "more precision than the PMU has" "instructions:uppp cannot have a gate" \
+		perf record -o "$tmp/data" -e instructions:uppp --inside brstack -- $work
+fi
+exit $err
