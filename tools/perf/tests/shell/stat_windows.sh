@@ -130,6 +130,28 @@ mv "$tmp/last" "$tmp/out"
 is "summary of intervals" page-faults:u windows $calls
 gate_is "summary of intervals: all buckets" "$(buckets page-faults:u)" $calls
 
+# The program ends while perf prints an interval: the pipe is nearly full, and read later
+mkfifo "$tmp/fifo"
+exec 3<>"$tmp/fifo"
+yes "" | head -c 61440 >&3
+perf stat -j -o "$tmp/fifo" -I 10 --summary --per-window --inside "$perf:windows_parse" \
+	-e page-faults:u -- sh -c "$slow 20000 $every; touch $tmp/ended" >"$tmp/notes" 2>"$tmp/err" &
+pid=$!
+while [ ! -e "$tmp/ended" ]; do
+	sleep 0.1
+done
+sleep 0.5
+cat <&3 >"$tmp/all" &
+reader=$!
+wait $pid
+sleep 0.2
+kill $reader
+exec 3>&-
+[ "$(wc -c <"$tmp/all")" -gt 65536 ]
+gate_say "a late reader: perf had to wait for it" $? "$(wc -c <"$tmp/all")"
+grep '"event" : "page-faults:u"' "$tmp/all" | tail -n 1 >"$tmp/out"
+is "a late reader" page-faults:u windows 20000
+
 stat -r 3 --per-window --inside windows_parse -e page-faults:u -- $slow 200 $every
 is "three runs" page-faults:u windows 600
 is "three runs" page-faults:u window-max 200
