@@ -92,7 +92,6 @@ u64 gate_elf__find_stack_switch(struct gate_elf *ge, bool is_needed);
 
 /* gate-libraries.c */
 char *gate_elf__library_switches(struct gate_elf *ge, const char *path);
-char *gate_elf__find_library(struct gate_elf *ge, const char *path, const char *soname);
 
 /* gate-range.c */
 int gate_elf__find_edges(struct gate_elf *ge, const struct gate_range *ranges, int nr,

@@ -84,8 +84,6 @@ struct balance {
 	bool	children;
 	/* A task executed a program in a window of its own; it may have left the function before. */
 	bool	replaced;
-	/* A thread went on with another context, perhaps in a window. */
-	bool	switches;
 };
 
 static struct evsel *new_tracepoint(const char *name)
@@ -219,8 +217,7 @@ static int gate__open_guard(struct gates *gates, struct gate *gate, struct targe
 	guard->execs = gate__open_guard_event(gates, gate, target, EXECUTES);
 	if (!guard->execs)
 		return -EINVAL;
-	err = gates__open_escapes(gates, gate->reference, target);
-	err = err ?: gates__link(gates, gate, guard->forks, target);
+	err = gates__link(gates, gate, guard->forks, target);
 	err = err ?: gates__link(gates, gate, guard->execs, target);
 	if (err)
 		return err;
@@ -357,7 +354,7 @@ static void guard__count(struct gate_guard *guard, struct balance *balance)
 }
 
 /* Entries do not increase any more: the starters are disabled or their tasks are gone. */
-static void gate__count_balance(struct gates *gates, struct gate *gate, struct target *target,
+static void gate__count_balance(struct gate *gate, struct target *target,
 				struct balance *balance)
 {
 	struct gate_guard *guard = gate->guard;
@@ -381,17 +378,13 @@ static void gate__count_balance(struct gates *gates, struct gate *gate, struct t
 	balance->open = guard->sees_windows ? balance->unended : begun > ended;
 	balance->surplus = ended > begun;
 	balance->replaced = balance->execs > balance->forks;
-	balance->switches = gates__count_escapes(gates, GATE_ESCAPE_SWITCHES);
-	/* A process that left the function otherwise has a window until it executes a program. */
-	if (balance->forks && balance->execs && gates__count_escapes(gates, GATE_ESCAPE_JUMPS))
-		balance->children = true;
 	if (!gate->function || !balance->forks)
 		return;
 	/* With a nested entry a process may have begun at a depth that takes several returns. */
 	may_differ = !guard->sees_windows || balance->entries > balance->windows;
 	/* Calls that were in progress when perf attached make up for missing returns. */
 	may_differ |= !target__none(target) && balance->execs < balance->forks;
-	balance->children |= may_differ || begun > ended;
+	balance->children = may_differ || begun > ended;
 }
 
 static u64 balance__nr_open(const struct balance *balance)
@@ -403,18 +396,11 @@ static u64 balance__nr_open(const struct balance *balance)
 
 static void gate__explain_not_exact(struct gate *gate, struct balance *balance)
 {
-	if (balance->switches) {
-		pr_warning("The program has called setcontext() or swapcontext(), by which contexts take turns on a\n"
-			   "thread: a window counts what another one does meanwhile. If none runs inside of the\n"
-			   "function, the result is right, and --inside-lax accepts it.\n");
-		if (!balance->open && !balance->surplus && !balance->children && !balance->replaced)
-			return;
-	}
 	if (balance->children && !balance->open) {
 		pr_warning("A process begins in the windows of its parent, and perf cannot tell that all of them have\n"
 			   "ended. If each process returned from the function or ended inside, by _exit(), the result\n"
-			   "is right, and --inside-lax accepts it. If one left it by longjmp() or an exception, or\n"
-			   "executed a program in a nested call, all that it did is counted.\n");
+			   "is right, and --inside-lax accepts it. If one left it by longjmp(), or executed a program\n"
+			   "in a nested call, all that it did is counted.\n");
 		return;
 	}
 	if (balance->replaced && !balance->open) {
@@ -487,7 +473,7 @@ void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax)
 		if ((!gate->function && !gate->guard) || gate->ends_with_program)
 			continue;
 		for (;; steps--) {
-			gate__count_balance(evlist->gates, gate, target, &balance);
+			gate__count_balance(gate, target, &balance);
 			if (!(balance.open || balance.children) || steps <= 0)
 				break;
 			usleep(SETTLE_MS * 1000);
@@ -502,7 +488,7 @@ void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax)
 			balance.surplus = false;
 		}
 		if (!balance.open && !balance.surplus && !balance.children && !balance.replaced &&
-		    !balance.switches && !missed)
+		    !missed)
 			continue;
 		if (lax) {
 			pr_debug("%s: %" PRIu64 " entries, %" PRIu64 " processes forked inside, %" PRIu64
@@ -535,7 +521,7 @@ void evlist__count_open(struct evlist *evlist, struct target *target)
 	list_for_each_entry(gate, &evlist->gates->gates, node) {
 		if (!gate->function)
 			continue;
-		gate__count_balance(evlist->gates, gate, target, &balance);
+		gate__count_balance(gate, target, &balance);
 		gate->nr_open = balance__nr_open(&balance);
 	}
 }

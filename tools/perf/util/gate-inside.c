@@ -366,11 +366,6 @@ static int gate__set_function(struct gates *gates, struct gate *gate, const char
 	return min(err, 0);
 }
 #else
-int gates__add_escapes(struct gates *gates __maybe_unused, const char *path __maybe_unused)
-{
-	return 0;
-}
-
 static int gate__set_function(struct gates *gates __maybe_unused, struct gate *gate __maybe_unused,
 			      const char *path __maybe_unused, const char *function __maybe_unused)
 {
@@ -507,8 +502,6 @@ int gate__set_inside(struct evlist *evlist, struct gate *gate, const char *insid
 	} else {
 		err = gate__set_function(evlist->gates, gate, path, name);
 	}
-	if (!err && !evlist->gates->lax && !gate->ends_with_program)
-		err = gates__add_escapes(evlist->gates, path);
 	free(path);
 	return err ?: gate__set_leaver(evlist->gates, gate, target);
 }

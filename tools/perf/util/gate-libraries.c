@@ -195,38 +195,3 @@ char *gate_elf__library_switches(struct gate_elf *ge, const char *path)
 	free(real);
 	return found;
 }
-
-/**
- * gate_elf__find_library - Find a library that a program is loaded with
- * @ge:		The program or a library, which may be the one that is sought
- * @path:	Its path
- * @soname:	Name of the library for the dynamic linker
- *
- * Return: the path of the library, for the caller to free; NULL if it is not needed.
- */
-char *gate_elf__find_library(struct gate_elf *ge, const char *path, const char *soname)
-{
-	struct libraries libraries = { .machine = gate_elf__machine(ge) };
-	const char *own = gate_elf__dynamic_string(ge, DT_SONAME, 0);
-	char *real = realpath(path, NULL), *found = NULL;
-	int i;
-
-	if (own && !strcmp(own, soname))
-		return real;
-	add_preloaded(&libraries, ge, real ?: path);
-	add_needed(&libraries, ge, real ?: path);
-	for (i = 0; i < libraries.nr && !found; i++) {
-		struct gate_elf *library = gate_elf__new(libraries.paths[i]);
-
-		own = library ? gate_elf__dynamic_string(library, DT_SONAME, 0) : NULL;
-		if (own && !strcmp(own, soname))
-			found = strdup(libraries.paths[i]);
-		else if (library)
-			add_needed(&libraries, library, libraries.paths[i]);
-		gate_elf__delete(library);
-	}
-	for (i = 0; i < libraries.nr; i++)
-		free(libraries.paths[i]);
-	free(real);
-	return found;
-}

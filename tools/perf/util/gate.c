@@ -21,7 +21,6 @@
 #include <perf/cpumap.h>
 #include <internal/evlist.h>
 #include <internal/evsel.h>
-#include <internal/xyarray.h>
 
 #include "debug.h"
 #include "evlist.h"
@@ -678,59 +677,6 @@ int gates__link(struct gates *gates, struct gate *gate, struct evsel *evsel,
 				     PERF_EVENT_IOC_SET_STOPPER, evsel, target);
 	return err ?: gates__link_all(gates, &gate->leaver, gate->leaver ? 1 : 0,
 				      PERF_EVENT_IOC_SET_STOPPER, evsel, target);
-}
-
-/**
- * gates__open_escapes - Open the events that count how functions are left in other ways
- * @gates:	Gates of the list
- * @evsel:	An event with a gate, which is open
- * @target:	The target to measure
- *
- * Return: 0, or -EINVAL after a message.
- */
-int gates__open_escapes(struct gates *gates, struct evsel *evsel, struct target *target)
-{
-	struct gate_trigger *trigger;
-
-	list_for_each_entry(trigger, &gates->triggers, node) {
-		if (trigger->escape && !gate_trigger__instance(trigger, evsel) &&
-		    !trigger__open(gates, trigger, evsel, target))
-			return -EINVAL;
-	}
-	return 0;
-}
-
-/**
- * gates__count_escapes - Count the calls that leave functions in other ways
- * @gates:	Gates of the list, whose events are open
- * @escape:	The way
- *
- * Return: the number of calls, inside and outside of windows.
- */
-u64 gates__count_escapes(struct gates *gates, enum gate_escape escape)
-{
-	struct gate_instance *instance;
-	struct gate_trigger *trigger;
-	u64 sum = 0;
-	int x, y;
-
-	list_for_each_entry(trigger, &gates->triggers, node) {
-		if (trigger->escape != escape)
-			continue;
-		list_for_each_entry(instance, &trigger->instances, node) {
-			struct perf_evsel *evsel = &instance->evsel->core;
-
-			for (x = 0; evsel->fd && x < xyarray__max_x(evsel->fd); x++) {
-				for (y = 0; y < xyarray__max_y(evsel->fd); y++) {
-					struct perf_counts_values count = { .val = 0 };
-
-					if (!perf_evsel__read(evsel, x, y, &count))
-						sum += count.val;
-				}
-			}
-		}
-	}
-	return sum;
 }
 
 /**

@@ -58,15 +58,6 @@ struct gate_opts {
 		.callback	= gate_opts__refuse,				\
 	}
 
-/* The effect of a call of a library's function on the windows of its thread */
-enum gate_escape {
-	GATE_NO_ESCAPE,
-	/* It may leave functions, as longjmp() and exceptions do. */
-	GATE_ESCAPE_JUMPS,
-	/* The thread goes on with another context, and comes back to this one later. */
-	GATE_ESCAPE_SWITCHES,
-};
-
 /*
  * A trigger, which opens or closes gates. It is not part of the event list: it is not
  * printed, recorded or mapped. perf opens as many events for it as the targets need.
@@ -80,8 +71,6 @@ struct gate_trigger {
 	struct evsel		*source;
 	/* The trigger closes gates. */
 	bool			is_stopper;
-	/* The trigger moves no gate. It counts calls that leave functions in other ways. */
-	enum gate_escape	escape;
 	/* Path that the attributes of a probe point to. */
 	char			*path;
 	/* Name of a probe in tracefs, which has to be removed. */
@@ -161,8 +150,6 @@ int evlist__new_gates(struct evlist *evlist);
 struct gate *gates__new_gate(struct gates *gates);
 int gates__link(struct gates *gates, struct gate *gate, struct evsel *evsel,
 		struct target *target);
-int gates__open_escapes(struct gates *gates, struct evsel *evsel, struct target *target);
-u64 gates__count_escapes(struct gates *gates, enum gate_escape escape);
 struct gate_trigger *gates__find_trigger(struct gates *gates, const char *name);
 struct evsel *gate_trigger__instance(struct gate_trigger *trigger, struct evsel *evsel);
 int gate__add_starter(struct gate *gate, struct gate_trigger *trigger);
@@ -180,9 +167,6 @@ int gate__set_inside(struct evlist *evlist, struct gate *gate, const char *insid
 
 int gate__add_probe(struct gates *gates, struct gate *gate, const char *name,
 		    const char *path, u64 offset, bool is_starter, bool at_return);
-
-/* gate-escapes.c */
-int gates__add_escapes(struct gates *gates, const char *path);
 
 /* gate-places.c */
 int gate__refuse_go(struct gates *gates, struct gate_elf *ge, const char *where,

@@ -177,8 +177,6 @@ marked "children of fork() return, and their parents leave by longjmp" 'windows 
 	--inside splitter -- "$work" split_longjmp
 marked "a child of fork() leaves by longjmp" '10 entries, 10 processes forked inside, 10 returns' \
 	--inside loser -- "$work" lose
-marked "a child of fork() leaves by longjmp and executes a program" 'left it by longjmp() or an exception' \
-	--inside loser -- "$work" lose_exec
 inside "a child of fork() without windows of its own" 100 -i --inside loser -- "$work" lose
 for how in exec vfork spawn; do
 	inside "a program that is executed inside, $how" 100 --inside executor -- "$work" $how
@@ -323,8 +321,6 @@ grep -q '"event" : "page-faults:u".*"metric-unit" : "per window <not exact>"}' "
 gate_say "longjmp, marks in JSON" $? "$(cat "$tmp/out")"
 
 if [ -n "$cxx" ]; then
-	marked "a child of fork() leaves by an exception and executes a program" \
-		'left it by longjmp() or an exception' --inside throwing_parent -- "$work" throw_exec
 	marked "an exception that leaves the function" '10 entries, 0 returns' --inside thrower -- "$work" throw
 	exact "an exception that it catches" 10 100 --inside catcher -- "$work" catch
 	# A perf that cannot demangle finds functions by their symbols.
@@ -343,17 +339,6 @@ if [ -n "$cxx" ]; then
 	exact "one of two overloads" 10 100 --inside "$parse" -- "$work" overloads
 else
 	echo "Not run: exceptions and overloads, without a compiler of C++"
-fi
-
-# Code that the program loads later
-if program later.so cc -O2 -fPIC -shared -DLIBRARY "$lib/gate_later.c" &&
-	program later cc -O2 "$lib/gate_later.c" -ldl; then
-	inside "a program that loads nothing" 100 --inside waiter -- "$tmp/later"
-	marked "a library that is loaded later switches contexts" 'has called setcontext() or swapcontext()' \
-		--inside waiter -- "$tmp/later" "$tmp/later.so"
-	stat --inside waiter --inside-lax -- "$tmp/later" "$tmp/later.so"
-	[ $status = 0 ] && [ "$(count gate_count)" = 10 ] && [ "$(count page-faults:u)" -ge 1100 ]
-	gate_say "a library that is loaded later, with --inside-lax" $? "$(why)"
 fi
 
 # Functions that are easily taken for others

@@ -410,20 +410,6 @@ noinline void lines(void)
 }
 
 #ifdef __cplusplus
-/* The parent returns, and the child leaves it by an exception. */
-FUNCTION void throwing_parent(void);
-noinline void throwing_parent(void)
-{
-	pid_t pid;
-
-	touch(5);
-	pid = fork();
-	if (!pid)
-		throw 1;
-	waitpid(pid, NULL, 0);
-	touch(5);
-}
-
 FUNCTION void thrower(int depth);
 noinline void thrower(int depth)
 {
@@ -589,12 +575,6 @@ int main(int argc, char **argv)
 				_exit(0);
 			}
 			loser();
-		} else if (!strcmp(name, "lose_exec")) {
-			if (setjmp(env)) {
-				touch(100);
-				execute();
-			}
-			loser();
 		} else if (!strcmp(name, "exec")) {
 			executor(BY_FORK, 1);
 		} else if (!strcmp(name, "exec_deep")) {
@@ -654,13 +634,6 @@ int main(int argc, char **argv)
 				thrower(1);
 			} catch (int) {
 				barrier();
-			}
-		} else if (!strcmp(name, "throw_exec")) {
-			try {
-				throwing_parent();
-			} catch (int) {
-				touch(100);
-				execute();
 			}
 		} else if (!strcmp(name, "catch")) {
 			catcher();
