@@ -293,8 +293,8 @@ static noinline void perf_gate_fire_slowly(struct perf_event *event, unsigned lo
 
 /*
  * Tell whether an overflow of an event is reported: it is in a window, or it was in one
- * and is delivered late. Records are reported until the account moves, because they may be
- * of the time before the trigger fired, and none of them when it has moved.
+ * and is delivered late. A record may be of the time before the trigger fired, so all
+ * records are reported until the account moves, and none is afterwards.
  */
 static bool perf_gate_reports(struct perf_gate_account *account)
 {
