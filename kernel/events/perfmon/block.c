@@ -8,7 +8,7 @@
  * back to a CPU. pfm_waits_when_throttled() tells when it does.
  *
  * A task work of the target does the waiting. As long as it is queued or runs, it holds
- * a reference to the context. pfm_context::block_queued says that it is queued, and
+ * a reference to the context. pfm_context::block_target says for whom it is queued, and
  * is cleared by the work itself or by the unload that has cancelled it.
  */
 #include <linux/freezer.h>
@@ -24,13 +24,13 @@ static bool pfm_block_is_over(const struct pfm_context *ctx)
 /* Make @task run pfm_block() as task work. The caller has a reference to the context. */
 static void pfm_queue_block(struct pfm_context *ctx, struct task_struct *task)
 {
-	if (test_and_set_bit(0, &ctx->block_queued))
+	if (cmpxchg(&ctx->block_target, NULL, task))
 		return;
 
 	refcount_inc(&ctx->ref);
 	if (task_work_add(task, &ctx->block_work, TWA_RESUME | TWAF_NO_ALLOC)) {
 		/* The task exits, and does not come back to user mode. */
-		clear_bit(0, &ctx->block_queued);
+		WRITE_ONCE(ctx->block_target, NULL);
 		refcount_dec(&ctx->ref);
 	}
 }
@@ -92,9 +92,8 @@ void pfm_block(struct callback_head *head)
 {
 	struct pfm_context *ctx = container_of(head, struct pfm_context, block_work);
 
-	clear_bit(0, &ctx->block_queued);
-	/* Clear the bit before loading blocked: an overflow stores blocked, then tests it. */
-	smp_mb__after_atomic();
+	/* Clear this before loading blocked: an overflow stores blocked, then tests this. */
+	xchg(&ctx->block_target, NULL);
 	if (READ_ONCE(ctx->task) != current) {
 		/* The context went to another thread before this one blocked. */
 		pfm_block_target(ctx);
@@ -129,7 +128,7 @@ void pfm_block_cancel(struct pfm_context *ctx)
 {
 	lockdep_assert_held(&ctx->mutex);
 	if (ctx->task && task_work_cancel(ctx->task, &ctx->block_work)) {
-		clear_bit(0, &ctx->block_queued);
+		WRITE_ONCE(ctx->block_target, NULL);
 		refcount_dec(&ctx->ref);
 	}
 	WRITE_ONCE(ctx->waits_for_tick, NULL);

@@ -375,8 +375,8 @@ struct pfm_context {
 	struct task_struct	*waits_for_tick;
 	/** @block_work: task work in which the target waits */
 	struct callback_head	block_work;
-	/** @block_queued: @block_work is queued */
-	unsigned long		block_queued;
+	/** @block_target: task for which @block_work is queued, or NULL */
+	struct task_struct	*block_target;
 	/** @block_yields: pfm_block() lets other task work of the thread run before it waits */
 	bool			block_yields;
 	/** @block_wait: wait queue of the target */

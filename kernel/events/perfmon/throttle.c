@@ -47,9 +47,10 @@ static bool pfm_samples(const struct pfm_reg *reg)
 bool pfm_waits_when_throttled(const struct pfm_set *set)
 {
 	struct pfm_context *ctx = set->ctx;
+	struct task_struct *queued = READ_ONCE(ctx->block_target);
 	unsigned int num;
 
-	if (!(ctx->flags & PFM_FL_NOTIFY_BLOCK) || test_bit(0, &ctx->block_queued))
+	if (!(ctx->flags & PFM_FL_NOTIFY_BLOCK) || (queued && queued != ctx->task))
 		return false;
 	for_each_set_bit(num, set->used, PFM_MAX_REGS) {
 		const struct perf_event *event = pfm_reg_at(set, num)->event;

@@ -297,17 +297,24 @@ bool gate_elf__name_matches(const char *symbol, const char *function)
 	return matches;
 }
 
+/* Get the address of the first instruction that each call of a function executes. */
+static int function_entry(struct gate_elf *ge, const GElf_Sym *sym, u64 *address, u64 *offset)
+{
+	*address = sym->st_value;
+	if (ge->ehdr.e_machine == EM_PPC64)
+		*address += PPC64_LOCAL_ENTRY_OFFSET(sym->st_other);
+	return gate_elf__offset(ge, *address, offset);
+}
+
 static int add_function(struct gate_function **list, int *nr, const char *symbol,
 			const char *demangled, struct gate_elf *ge, const GElf_Sym *sym,
 			const char *file, size_t unit)
 {
 	struct gate_function *new, *function;
-	u64 address = sym->st_value, offset;
+	u64 address, offset;
 	int i;
 
-	if (ge->ehdr.e_machine == EM_PPC64)
-		address += PPC64_LOCAL_ENTRY_OFFSET(sym->st_other);
-	if (gate_elf__offset(ge, address, &offset))
+	if (function_entry(ge, sym, &address, &offset))
 		return 0;
 
 	/* Skip aliases of functions found before. */
@@ -403,6 +410,33 @@ int gate_elf__find(struct gate_elf *ge, const char *name, struct gate_function *
 		return err;
 	}
 	return nr;
+}
+
+/**
+ * gate_elf__for_each_function - Visit the functions of a program
+ * @ge:		The program
+ * @visit:	Called with the symbol of each and its offset in the file, until it returns
+ *		other than 0
+ * @data:	For @visit
+ *
+ * Return: what @visit has returned last.
+ */
+int gate_elf__for_each_function(struct gate_elf *ge,
+				int (*visit)(const char *symbol, u64 offset, void *data),
+				void *data)
+{
+	u64 address, offset;
+	GElf_Sym sym;
+	int ret = 0;
+	size_t i;
+
+	for (i = 0; ge->syms && i < ge->nr_syms && !ret; i++) {
+		const char *symbol = function_symbol(ge, i, &sym);
+
+		if (symbol && !function_entry(ge, &sym, &address, &offset))
+			ret = visit(symbol, offset, data);
+	}
+	return ret;
 }
 
 /* Tell whether a suffix is that of copies that the compiler makes of one function. */
@@ -748,9 +782,10 @@ static int edit_distance(const char *a, const char *b, int limit)
 		row[0] = i;
 		for (j = 1; j <= lb; j++) {
 			int replaced = diagonal + (a[i - 1] != b[j - 1]);
+			int other = min(row[j], row[j - 1]) + 1;
 
 			diagonal = row[j];
-			row[j] = min(min(row[j], row[j - 1]) + 1, replaced);
+			row[j] = min(other, replaced);
 		}
 	}
 	return row[lb];
@@ -941,6 +976,12 @@ static enum gate_flow x86_flow(const unsigned char *code, size_t len, const unsi
 	case INTEL_PT_OP_IRET:
 	case INTEL_PT_OP_SYSRET:
 		return GATE_FLOW_UNKNOWN;
+	case INTEL_PT_OP_OTHER:
+	case INTEL_PT_OP_INT:
+	case INTEL_PT_OP_SYSCALL:
+	case INTEL_PT_OP_VMENTRY:
+	case INTEL_PT_OP_ERETS:
+	case INTEL_PT_OP_ERETU:
 	default:
 		return GATE_FLOW_NEXT;
 	}
@@ -993,8 +1034,9 @@ static enum gate_flow ppc64le_flow(const unsigned char *code, size_t len, u64 ad
 			return insn & 1 ? GATE_FLOW_CALL : GATE_FLOW_UNKNOWN;
 		case 18 << 1:	/* rfid */
 			return GATE_FLOW_UNKNOWN;
+		default:
+			return GATE_FLOW_NEXT;
 		}
-		return GATE_FLOW_NEXT;
 	default:
 		return GATE_FLOW_NEXT;
 	}

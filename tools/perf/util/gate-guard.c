@@ -13,7 +13,14 @@
  *			execution of a program.
  *
  * Forks and executions are counted by two events that have the same gate. A call of the function
- * moves them as well, which takes the kernel some 350 instructions on x86_64.
+ * moves them as well, which takes the kernel some 350 instructions on x86_64. The one for forks
+ * counts in the new process, as that begins: the gate of a new thread is closed there.
+ *
+ * Windows can match although they counted something else: a thread went on with another context
+ * and came back, or a new process left the function, and executed a program later. So further
+ * events count the calls of the functions that do so, which gate-escapes.c finds. They do not have
+ * this gate, which would add to the cost of each window: those of the first kind count everywhere,
+ * those of the second kind from the begin of a process in a window to its execution of a program.
  *
  * A program that is executed is not in the function: gate::leaver closes the gate. A nested
  * window stays open then. A task that executes a program in a function of the kernel leaves the
@@ -31,6 +38,7 @@
 #include <linux/kernel.h>
 #include <linux/list.h>
 #include <linux/perf_event.h>
+#include <linux/string.h>
 #include <linux/zalloc.h>
 #include <internal/evsel.h>
 #include <internal/xyarray.h>
@@ -41,6 +49,7 @@
 #include "evsel.h"
 #include "gate.h"
 #include "gate-windows.h"
+#include "pmus.h"
 #include "target.h"
 
 /* Time that perf waits for the last windows of a running program to end. */
@@ -50,19 +59,16 @@
 /* Tracepoints of execve(2): after the point of no return, and before it, still in the window */
 #define EXECUTED	"sched/sched_process_exec"
 #define EXECUTES	"sched/sched_prepare_exec"
-#define FORKS		"task/task_newtask"
-/* A new thread (CLONE_THREAD) begins outside of the windows of its creator. */
-#define NO_THREADS	"!(clone_flags & 65536)"
 /* A new task calls this function of the kernel as soon as its events run. */
 #define BEGINS		"calculate_sigpending"
 
 /* Hidden events of a gate. They are open whenever an event of the gate is open. */
 struct gate_guard {
-	/* Counts the processes that are made in windows, and knows which windows have ended. */
+	/* Counts the processes that begin in windows, and knows which windows have ended. */
 	struct evsel	*forks;
 	/* Counts the programs that are executed in windows. */
 	struct evsel	*execs;
-	/* There is no tracefs, and so no event. */
+	/* There is no tracefs, or there are no kprobes, and so no events. */
 	bool		is_blind;
 	/* The kernel tells which windows have ended. */
 	bool		sees_windows;
@@ -84,6 +90,10 @@ struct balance {
 	bool	children;
 	/* A task executed a program in a window of its own; it may have left the function before. */
 	bool	replaced;
+	/* Calls by which a thread went on with another context, perhaps in a window */
+	u64	switches;
+	/* Calls by which processes that began in windows may have left the function */
+	u64	jumps;
 };
 
 static struct evsel *new_tracepoint(const char *name)
@@ -132,8 +142,6 @@ static int gate__set_trigger(struct gates *gates, struct gate *gate, const char 
  */
 int gate__set_leaver(struct gates *gates, struct gate *gate, struct target *target)
 {
-	struct evsel *forks;
-
 	/* The gate of a CPU has windows of all tasks. */
 	if (target__has_cpu(target))
 		return 0;
@@ -144,43 +152,67 @@ int gate__set_leaver(struct gates *gates, struct gate *gate, struct target *targ
 	gate->guard = zalloc(sizeof(*gate->guard));
 	if (!gate->guard)
 		return -ENOMEM;
-	forks = new_tracepoint(FORKS);
-	gate->guard->is_blind = !forks ||
+	gate->guard->is_blind = !perf_pmus__find("kprobe") ||
 				gate__set_trigger(gates, gate, "the execution of a program",
 						  /*is_tracepoint=*/true);
-	evsel__delete(forks);
 	return 0;
 }
 
-static struct evsel *gate__open_guard_event(struct gates *gates, struct gate *gate,
-					    struct target *target, const char *name)
+/*
+ * Open an event that is not in the list, for the tasks of a gate. If that fails, delete it and
+ * return NULL with errno set.
+ */
+static struct evsel *gate__open_hidden(struct gates *gates, struct gate *gate,
+				       struct target *target, struct evsel *evsel)
 {
-	struct evsel *evsel = new_tracepoint(name);
-	struct perf_event_attr *attr, *from = &gate->reference->core.attr;
+	struct perf_event_attr *attr = &evsel->core.attr, *from = &gate->reference->core.attr;
+	int err;
 
-	if (!evsel) {
-		pr_err("%s: cannot find the tracepoint %s\n", gate->where, name);
-		return NULL;
-	}
-	attr = &evsel->core.attr;
 	attr->disabled = 1;
 	attr->enable_on_exec = target__enable_on_exec(target);
-	attr->start_paused = from->start_paused;
-	attr->gate_nest = from->gate_nest;
 	attr->inherit = from->inherit;
 	attr->inherit_thread = from->inherit_thread;
 	attr->remove_on_exec = from->remove_on_exec;
 	evsel->core.leader = &evsel->core;
 	evsel->tracking = false;
 	evsel->gate_is_set_up = true;
-	evsel->name = strdup(name);
 	evlist__add(gates->evlist, evsel);
 	if (evsel__open(evsel, evsel->core.cpus, evsel->core.threads) < 0) {
-		pr_err("%s: cannot open the tracepoint %s: %m\n", gate->where, name);
+		err = errno;
 		evlist__remove(gates->evlist, evsel);
 		evsel__delete(evsel);
+		errno = err;
 		return NULL;
 	}
+	return evsel;
+}
+
+static void close_event(struct gates *gates, struct evsel **evsel)
+{
+	if (!*evsel)
+		return;
+	evsel__close(*evsel);
+	evlist__remove(gates->evlist, *evsel);
+	evsel__delete(*evsel);
+	*evsel = NULL;
+}
+
+/* Open an event that shall have the gate. */
+static struct evsel *gate__open_guard_event(struct gates *gates, struct gate *gate,
+					    struct target *target, const char *name,
+					    struct evsel *evsel)
+{
+	if (!evsel) {
+		pr_err("%s: cannot find %s\n", gate->where, name);
+		return NULL;
+	}
+	evsel->core.attr.start_paused = gate->reference->core.attr.start_paused;
+	evsel->core.attr.gate_nest = gate->reference->core.attr.gate_nest;
+	free(evsel->name);
+	evsel->name = strdup(name);
+	evsel = gate__open_hidden(gates, gate, target, evsel);
+	if (!evsel)
+		pr_err("%s: cannot open %s: %m\n", gate->where, name);
 	return evsel;
 }
 
@@ -198,23 +230,22 @@ static int gate__open_guard(struct gates *gates, struct gate *gate, struct targe
 		return 0;
 	}
 	if (guard->is_blind) {
-		pr_err("%s: without tracefs, perf cannot see that a task forks or executes a program inside.\n"
-		       "Mount it, mount -t tracefs none /sys/kernel/tracing; or take --inside-lax, which counts\n"
-		       "all that such tasks do.\n", gate->where);
+		pr_err("%s: without tracefs and kprobes, perf cannot see that a task forks or executes a program\n"
+		       "inside. Mount it, mount -t tracefs none /sys/kernel/tracing, and take a kernel that has\n"
+		       "CONFIG_KPROBE_EVENTS; or take --inside-lax, which counts all that such tasks do.\n", gate->where);
 		return -EINVAL;
 	}
 	/* main() ends with its process, whatever ends it. */
 	if (gate->ends_with_program)
 		return 0;
 
-	guard->forks = gate__open_guard_event(gates, gate, target, FORKS);
+	guard->forks = gate__open_guard_event(gates, gate, target, BEGINS,
+					      gate__new_probe("kprobe", BEGINS, /*at_return=*/false,
+							      BEGINS, 0, 0));
 	if (!guard->forks)
 		return -EINVAL;
-	if (perf_evsel__apply_filter(&guard->forks->core, NO_THREADS)) {
-		pr_err("%s: failed to set the filter %s: %m\n", gate->where, NO_THREADS);
-		return -EINVAL;
-	}
-	guard->execs = gate__open_guard_event(gates, gate, target, EXECUTES);
+	guard->execs = gate__open_guard_event(gates, gate, target, EXECUTES,
+					      new_tracepoint(EXECUTES));
 	if (!guard->execs)
 		return -EINVAL;
 	err = gates__link(gates, gate, guard->forks, target);
@@ -249,6 +280,84 @@ int evlist__open_guards(struct evlist *evlist, struct target *target)
 	return 0;
 }
 
+/*
+ * Let the event of an escape count in a process that begins in a window, until it executes a
+ * program.
+ */
+static int gates__link_escape(struct gates *gates, struct gate_escape *escape,
+			      struct target *target)
+{
+	struct gate executes = {}, *gate;
+	int err;
+
+	list_for_each_entry(gate, &gates->gates, node) {
+		if (!gate->guard || !gate->guard->forks)
+			continue;
+		err = perf_evsel__set_starter(&gate->guard->forks->core, &escape->evsel->core);
+		if (err)
+			return err;
+		executes.leaver = gate->leaver;
+	}
+	return gates__link(gates, &executes, escape->evsel, target);
+}
+
+static int gates__open_escape(struct gates *gates, struct gate *gate, struct gate_escape *escape,
+			      struct target *target)
+{
+	struct evsel *evsel = gate__new_probe("uprobe", escape->name, /*at_return=*/false,
+					      escape->path, escape->offset, 0);
+
+	if (!evsel)
+		return -EINVAL;
+	if (!gate__can_probe(evsel, escape->path, escape->offset)) {
+		evsel__delete(evsel);
+		return -EOPNOTSUPP;
+	}
+	evsel->core.attr.start_paused = !escape->switches;
+	escape->evsel = gate__open_hidden(gates, gate, target, evsel);
+	if (!escape->evsel)
+		return -errno;
+	return escape->switches ? 0 : gates__link_escape(gates, escape, target);
+}
+
+/**
+ * evlist__open_escapes - Open the events that see how windows count something else and still match
+ * @evlist:	A list whose guards are open
+ * @target:	The target to measure
+ *
+ * perf says so where it cannot, and measures without them.
+ *
+ * Return: 0, -EAGAIN to open all events again, or a negative error code after a message.
+ */
+int evlist__open_escapes(struct evlist *evlist, struct target *target)
+{
+	struct gates *gates = evlist->gates;
+	struct gate *gate, *guarded = NULL;
+	struct gate_escape *escape;
+	char msg[BUFSIZ];
+	int err;
+
+	list_for_each_entry(gate, &gates->gates, node) {
+		if (gate->guard && gate->guard->forks)
+			guarded = gate;
+	}
+	if (!guarded)
+		return 0;
+	list_for_each_entry(escape, &gates->escapes, node) {
+		err = gates__open_escape(gates, guarded, escape, target);
+		if (!err)
+			continue;
+		/* A thread ended meanwhile. */
+		if (gates->may_retry && (err == -ESRCH || err == -EINVAL || err == -EAGAIN))
+			return -EAGAIN;
+		close_event(gates, &escape->evsel);
+		pr_warning("Cannot count calls of %s() of %s: %s. Windows that such a call leaves unseen will not\n"
+			   "be marked.\n", escape->name, escape->path,
+			   str_error_r(-err, msg, sizeof(msg)));
+	}
+	return 0;
+}
+
 /**
  * evlist__enable_guards - Enable the events of guards
  * @evlist:	A list whose starters are disabled
@@ -257,6 +366,7 @@ int evlist__open_guards(struct evlist *evlist, struct target *target)
  */
 void evlist__enable_guards(struct evlist *evlist)
 {
+	struct gate_escape *escape;
 	struct gate *gate;
 
 	list_for_each_entry(gate, &evlist->gates->gates, node) {
@@ -265,16 +375,10 @@ void evlist__enable_guards(struct evlist *evlist)
 		if (gate->guard && gate->guard->execs)
 			evsel__enable(gate->guard->execs);
 	}
-}
-
-static void close_event(struct gates *gates, struct evsel **evsel)
-{
-	if (!*evsel)
-		return;
-	evsel__close(*evsel);
-	evlist__remove(gates->evlist, *evsel);
-	evsel__delete(*evsel);
-	*evsel = NULL;
+	list_for_each_entry(escape, &evlist->gates->escapes, node) {
+		if (escape->evsel)
+			evsel__enable(escape->evsel);
+	}
 }
 
 /**
@@ -283,6 +387,7 @@ static void close_event(struct gates *gates, struct evsel **evsel)
  */
 void evlist__close_guards(struct evlist *evlist)
 {
+	struct gate_escape *escape;
 	struct gate *gate;
 
 	list_for_each_entry(gate, &evlist->gates->gates, node) {
@@ -291,6 +396,8 @@ void evlist__close_guards(struct evlist *evlist)
 			close_event(evlist->gates, &gate->guard->execs);
 		}
 	}
+	list_for_each_entry(escape, &evlist->gates->escapes, node)
+		close_event(evlist->gates, &escape->evsel);
 }
 
 static u64 read_count(struct evsel *evsel, int x, int y)
@@ -387,6 +494,34 @@ static void gate__count_balance(struct gate *gate, struct target *target,
 	balance->children = may_differ || begun > ended;
 }
 
+static u64 read_sum(struct evsel *evsel)
+{
+	u64 sum = 0;
+	int x, y;
+
+	for (x = 0; evsel && evsel->core.fd && x < xyarray__max_x(evsel->core.fd); x++) {
+		for (y = 0; y < xyarray__max_y(evsel->core.fd); y++)
+			sum += read_count(evsel, x, y);
+	}
+	return sum;
+}
+
+/* Count the calls by which windows may have counted something else, although they match. */
+static void gates__count_escapes(struct gates *gates, struct balance *balance)
+{
+	struct gate_escape *escape;
+
+	list_for_each_entry(escape, &gates->escapes, node) {
+		if (!escape->switches)
+			balance->jumps += read_sum(escape->evsel);
+		else if (balance->entries || balance->windows)
+			balance->switches += read_sum(escape->evsel);
+	}
+	/* A process that left the function has a window until it executes a program. */
+	if (!balance->forks || !balance->execs)
+		balance->jumps = 0;
+}
+
 static u64 balance__nr_open(const struct balance *balance)
 {
 	u64 begun = balance->entries + balance->forks, ended = balance->returns + balance->execs;
@@ -396,6 +531,19 @@ static u64 balance__nr_open(const struct balance *balance)
 
 static void gate__explain_not_exact(struct gate *gate, struct balance *balance)
 {
+	if (balance->switches && !balance->open) {
+		pr_warning("A thread with contexts that take turns counts in a window what another context does\n"
+			   "meanwhile. If none of them runs while the function waits, the result is right, and\n"
+			   "--inside-lax accepts it.\n");
+		return;
+	}
+	if (balance->jumps && !balance->open) {
+		pr_warning("A process that began in the window of its parent has called longjmp() or thrown an exception.\n"
+			   "If it left the function by that, all is counted that it did until it executed a program.\n"
+			   "If it returned from the function or executed the program inside, the result is right, and\n"
+			   "--inside-lax accepts it.\n");
+		return;
+	}
 	if (balance->children && !balance->open) {
 		pr_warning("A process begins in the windows of its parent, and perf cannot tell that all of them have\n"
 			   "ended. If each process returned from the function or ended inside, by _exit(), the result\n"
@@ -430,20 +578,37 @@ static void gate__explain_not_exact(struct gate *gate, struct balance *balance)
 
 static void gate__warn_not_exact(struct gate *gate, struct balance *balance, u64 missed)
 {
-	pr_warning("%s: <not exact>: ", gate->where);
+	const char *comma = ": ";
+
+	pr_warning("%s: <not exact>", gate->where);
+	if (gate->function) {
+		pr_warning("%s%" PRIu64 " entries", comma, balance->entries);
+		comma = ", ";
+	}
+	if (balance->forks) {
+		pr_warning("%s%" PRIu64 " processes forked inside", comma, balance->forks);
+		comma = ", ";
+	}
 	if (gate->function)
-		pr_warning("%" PRIu64 " entries, ", balance->entries);
-	if (balance->forks)
-		pr_warning("%" PRIu64 " processes forked inside, ", balance->forks);
-	if (gate->function)
-		pr_warning("%" PRIu64 " returns", balance->returns);
-	if (balance->execs)
-		pr_warning(", %" PRIu64 " programs executed inside", balance->execs);
-	if (balance->unended)
-		pr_warning("%s%" PRIu64 " windows not ended", gate->function ? ", " : "",
-			   balance->unended);
+		pr_warning("%s%" PRIu64 " returns", comma, balance->returns);
+	if (balance->execs) {
+		pr_warning("%s%" PRIu64 " programs executed inside", comma, balance->execs);
+		comma = ", ";
+	}
+	if (balance->unended) {
+		pr_warning("%s%" PRIu64 " windows not ended", comma, balance->unended);
+		comma = ", ";
+	}
+	if (balance->switches) {
+		pr_warning("%s%" PRIu64 " calls of setcontext() and swapcontext()", comma, balance->switches);
+		comma = ", ";
+	}
+	if (balance->jumps) {
+		pr_warning("%s%" PRIu64 " jumps of these processes", comma, balance->jumps);
+		comma = ", ";
+	}
 	if (missed)
-		pr_warning(", %" PRIu64 " returns missed by the kernel", missed);
+		pr_warning("%s%" PRIu64 " returns missed by the kernel", comma, missed);
 	pr_warning(".\n");
 	gate__explain_not_exact(gate, balance);
 }
@@ -479,6 +644,8 @@ void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax)
 			usleep(SETTLE_MS * 1000);
 		}
 		gate->nr_open = balance__nr_open(&balance);
+		if (gate->guard)
+			gates__count_escapes(evlist->gates, &balance);
 		for (i = 0; i < gate->nr_off; i++)
 			missed += gate_trigger__missed(gate->off[i]);
 		/* Calls that were in progress when perf attached return without an entry. */
@@ -488,7 +655,7 @@ void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax)
 			balance.surplus = false;
 		}
 		if (!balance.open && !balance.surplus && !balance.children && !balance.replaced &&
-		    !missed)
+		    !balance.switches && !balance.jumps && !missed)
 			continue;
 		if (lax) {
 			pr_debug("%s: %" PRIu64 " entries, %" PRIu64 " processes forked inside, %" PRIu64

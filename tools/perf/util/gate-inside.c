@@ -67,11 +67,18 @@ struct evsel *gate__new_probe(const char *pmu_name, const char *name, bool at_re
 	return evsel;
 }
 
-/*
+/**
+ * gate__can_probe - Tell whether the kernel can probe an instruction
+ * @evsel:	The event of the probe
+ * @path:	The file
+ * @offset:	Offset of the instruction in it
+ *
  * The kernel checks a probed instruction when a process maps it, and skips the probe if it
  * cannot step over the instruction. So map the code here, where this is an error.
+ *
+ * Return: true if it can, or if perf cannot find out.
  */
-static bool can_probe(struct evsel *evsel, const char *path, u64 offset)
+bool gate__can_probe(struct evsel *evsel, const char *path, u64 offset)
 {
 	struct perf_event_attr attr = evsel->core.attr;
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -119,7 +126,7 @@ int gate__add_probe(struct gates *gates, struct gate *gate, const char *name,
 	if (!copy)
 		return -ENOMEM;
 	evsel = gate__new_probe("uprobe", name, at_return, copy, offset, 0);
-	if (evsel && !can_probe(evsel, path, offset)) {
+	if (evsel && !gate__can_probe(evsel, path, offset)) {
 		pr_err("--inside: the kernel cannot probe the instruction of %s at offset %#" PRIx64 " of %s.\n"
 		       "Take a function that calls it or that it calls, or FILE:LINE-LINE.\n", name, offset, path);
 		evsel__delete(evsel);
@@ -366,6 +373,12 @@ static int gate__set_function(struct gates *gates, struct gate *gate, const char
 	return min(err, 0);
 }
 #else
+int gates__find_escapes(struct gates *gates __maybe_unused, const char *path __maybe_unused,
+			struct target *target __maybe_unused, const char *program __maybe_unused)
+{
+	return 0;
+}
+
 static int gate__set_function(struct gates *gates __maybe_unused, struct gate *gate __maybe_unused,
 			      const char *path __maybe_unused, const char *function __maybe_unused)
 {
@@ -501,6 +514,12 @@ int gate__set_inside(struct evlist *evlist, struct gate *gate, const char *insid
 		free(file);
 	} else {
 		err = gate__set_function(evlist->gates, gate, path, name);
+	}
+	if (!err && !evlist->gates->lax && !gate->ends_with_program) {
+		char *started = target__none(target) && program ? find_program(program) : NULL;
+
+		err = gates__find_escapes(evlist->gates, path, target, started);
+		free(started);
 	}
 	free(path);
 	return err ?: gate__set_leaver(evlist->gates, gate, target);

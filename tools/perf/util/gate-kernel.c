@@ -143,8 +143,8 @@ static int find_functions(const char *function, struct kernel_function **list, c
  * Use the name of the function at an address if it is unique: on powerpc, callers may enter
  * the function a few instructions later, which the kernel takes into account for names only.
  */
-static int name_function(const char *inside, const struct kernel_function *function,
-			 char **symbol)
+static int name_function(const char *inside __maybe_unused,
+			 const struct kernel_function *function, char **symbol)
 {
 	struct kernel_function *same;
 	char *part;

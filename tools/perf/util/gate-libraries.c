@@ -159,6 +159,52 @@ static void add_preloaded(struct libraries *libraries, struct gate_elf *ge, cons
 }
 
 /**
+ * gate_elf__for_each_library - Visit each library that a program is loaded with
+ * @ge:		The program, or the library that has the function
+ * @path:	Its path
+ * @visit:	Called for each library until it returns other than 0
+ * @data:	For @visit
+ *
+ * Return: what @visit has returned last, or 0 if there are no libraries.
+ */
+int gate_elf__for_each_library(struct gate_elf *ge, const char *path,
+			       int (*visit)(struct gate_elf *library, const char *path, void *data),
+			       void *data)
+{
+	struct libraries libraries = { .machine = gate_elf__machine(ge) };
+	char *real = realpath(path, NULL);
+	int i, ret = 0;
+
+	if (gate_elf__dynamic_string(ge, DT_NEEDED, 0)) {
+		add_preloaded(&libraries, ge, real ?: path);
+		add_needed(&libraries, ge, real ?: path);
+	}
+	for (i = 0; i < libraries.nr && !ret; i++) {
+		struct gate_elf *library = gate_elf__new(libraries.paths[i]);
+
+		if (!library)
+			continue;
+		ret = visit(library, libraries.paths[i], data);
+		add_needed(&libraries, library, libraries.paths[i]);
+		gate_elf__delete(library);
+	}
+	for (i = 0; i < libraries.nr; i++)
+		free(libraries.paths[i]);
+	free(real);
+	return ret;
+}
+
+static int find_switches(struct gate_elf *library, const char *path, void *data)
+{
+	const char *switches = gate_elf__switches_contexts(library, /*is_needed=*/true);
+	char **found = data;
+
+	if (switches && asprintf(found, "%s (%s)", path, switches) < 0)
+		*found = NULL;
+	return !!*found;
+}
+
+/**
  * gate_elf__library_switches - Find a library of a program that lets contexts take turns
  * @ge:		The program, or the library that has the function
  * @path:	Its path
@@ -168,30 +214,8 @@ static void add_preloaded(struct libraries *libraries, struct gate_elf *ge, cons
  */
 char *gate_elf__library_switches(struct gate_elf *ge, const char *path)
 {
-	struct libraries libraries = { .machine = gate_elf__machine(ge) };
-	char *real = realpath(path, NULL), *found = NULL;
-	int i;
+	char *found = NULL;
 
-	if (!gate_elf__dynamic_string(ge, DT_NEEDED, 0)) {
-		free(real);
-		return NULL;
-	}
-	add_preloaded(&libraries, ge, real ?: path);
-	add_needed(&libraries, ge, real ?: path);
-	for (i = 0; i < libraries.nr && !found; i++) {
-		struct gate_elf *library = gate_elf__new(libraries.paths[i]);
-		const char *switches;
-
-		if (!library)
-			continue;
-		switches = gate_elf__switches_contexts(library, /*is_needed=*/true);
-		if (switches && asprintf(&found, "%s (%s)", libraries.paths[i], switches) < 0)
-			found = NULL;
-		add_needed(&libraries, library, libraries.paths[i]);
-		gate_elf__delete(library);
-	}
-	for (i = 0; i < libraries.nr; i++)
-		free(libraries.paths[i]);
-	free(real);
+	gate_elf__for_each_library(ge, path, find_switches, &found);
 	return found;
 }

@@ -307,6 +307,7 @@ int evlist__new_gates(struct evlist *evlist)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&gates->gates);
 	INIT_LIST_HEAD(&gates->triggers);
+	INIT_LIST_HEAD(&gates->escapes);
 	gates->evlist = evlist__new();
 	if (!gates->evlist) {
 		free(gates);
@@ -795,7 +796,8 @@ int evlist__open_gates(struct evlist *evlist, struct target *target, bool may_re
 			return err;
 	}
 	err = evlist__open_guards(evlist, target);
-	return err ?: evlist__open_windows(evlist, target);
+	err = err ?: evlist__open_windows(evlist, target);
+	return err ?: evlist__open_escapes(evlist, target);
 }
 
 static void gates__set_references(struct gates *gates, bool enable)
@@ -906,6 +908,7 @@ void evlist__close_gates(struct evlist *evlist)
 void evlist__delete_gates(struct evlist *evlist)
 {
 	struct gate_trigger *trigger, *next_trigger;
+	struct gate_escape *escape, *next_escape;
 	struct gate *gate, *next_gate;
 
 	if (!evlist->gates)
@@ -920,6 +923,12 @@ void evlist__delete_gates(struct evlist *evlist)
 		free(trigger->name);
 		free(trigger);
 	}
+	list_for_each_entry_safe(escape, next_escape, &evlist->gates->escapes, node) {
+		list_del(&escape->node);
+		free(escape->path);
+		free(escape);
+	}
+	free(evlist->gates->files);
 	list_for_each_entry_safe(gate, next_gate, &evlist->gates->gates, node) {
 		list_del(&gate->node);
 		free(gate->function);

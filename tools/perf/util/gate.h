@@ -79,6 +79,28 @@ struct gate_trigger {
 	struct list_head	instances;
 };
 
+/* A function by which a thread leaves others without a return, or goes on with another context */
+struct gate_escape {
+	struct list_head	node;
+	/* The program or library that has it */
+	char			*path;
+	const char		*name;
+	u64			offset;
+	/* The thread goes on with another context, and comes back to this one later. */
+	bool			switches;
+	/*
+	 * Counts calls, or NULL. A call that leaves functions counts in a process that began in a
+	 * window, and has not executed a program since.
+	 */
+	struct evsel		*evsel;
+};
+
+/* A program or library, which may have several names */
+struct gate_file {
+	dev_t			dev;
+	ino_t			ino;
+};
+
 /* A gate: the windows of all events that the same triggers open and close. */
 struct gate {
 	struct list_head	node;
@@ -123,6 +145,10 @@ struct gate {
 struct gates {
 	struct list_head	gates;
 	struct list_head	triggers;
+	/* Functions whose calls guards have to know of, and the files that were searched for them */
+	struct list_head	escapes;
+	struct gate_file	*files;
+	int			nr_files;
 	struct evlist		*evlist;
 	/* --inside-lax was given. */
 	bool			lax;
@@ -167,6 +193,11 @@ int gate__set_inside(struct evlist *evlist, struct gate *gate, const char *insid
 
 int gate__add_probe(struct gates *gates, struct gate *gate, const char *name,
 		    const char *path, u64 offset, bool is_starter, bool at_return);
+bool gate__can_probe(struct evsel *evsel, const char *path, u64 offset);
+
+/* gate-escapes.c */
+int gates__find_escapes(struct gates *gates, const char *path, struct target *target,
+			const char *program);
 
 /* gate-places.c */
 int gate__refuse_go(struct gates *gates, struct gate_elf *ge, const char *where,
@@ -198,6 +229,7 @@ u64 gate_trigger__missed(struct gate_trigger *trigger);
 /* gate-guard.c */
 int gate__set_leaver(struct gates *gates, struct gate *gate, struct target *target);
 int evlist__open_guards(struct evlist *evlist, struct target *target);
+int evlist__open_escapes(struct evlist *evlist, struct target *target);
 void evlist__enable_guards(struct evlist *evlist);
 void evlist__close_guards(struct evlist *evlist);
 void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax);

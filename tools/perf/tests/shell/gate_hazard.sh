@@ -177,8 +177,11 @@ marked "children of fork() return, and their parents leave by longjmp" 'windows 
 	--inside splitter -- "$work" split_longjmp
 marked "a child of fork() leaves by longjmp" '10 entries, 10 processes forked inside, 10 returns' \
 	--inside loser -- "$work" lose
+marked "a child of fork() leaves by longjmp and executes a program" '10 returns, 10 programs executed inside, 10 jumps of these' \
+	--inside loser -- "$work" lose_exec
 inside "a child of fork() without windows of its own" 100 -i --inside loser -- "$work" lose
-for how in exec vfork spawn; do
+# Jumps of threads, of other processes and of the program that is executed are not of the windows.
+for how in exec exec_jumps vfork spawn; do
 	inside "a program that is executed inside, $how" 100 --inside executor -- "$work" $how
 	inside "a program that is executed between marks, $how" 100 --inside mark:executor -- "$work" $how
 done
@@ -321,6 +324,8 @@ grep -q '"event" : "page-faults:u".*"metric-unit" : "per window <not exact>"}' "
 gate_say "longjmp, marks in JSON" $? "$(cat "$tmp/out")"
 
 if [ -n "$cxx" ]; then
+	marked "a child of fork() leaves by an exception and executes a program" \
+		'10 returns, 10 programs executed inside, 10 jumps of these' --inside throwing_parent -- "$work" throw_exec
 	marked "an exception that leaves the function" '10 entries, 0 returns' --inside thrower -- "$work" throw
 	exact "an exception that it catches" 10 100 --inside catcher -- "$work" catch
 	# A perf that cannot demangle finds functions by their symbols.
@@ -339,6 +344,28 @@ if [ -n "$cxx" ]; then
 	exact "one of two overloads" 10 100 --inside "$parse" -- "$work" overloads
 else
 	echo "Not run: exceptions and overloads, without a compiler of C++"
+fi
+
+# Code that the program loads later
+if program later.so cc -O2 -fPIC -shared -DLIBRARY "$lib/gate_later.c" &&
+	program later cc -O2 "$lib/gate_later.c" -ldl; then
+	inside "a program that loads nothing" 100 --inside waiter -- "$tmp/later"
+	marked "a library that is loaded later switches contexts" '10 returns, [34]0 calls of setcontext() and swapcontext()' \
+		--inside waiter -- "$tmp/later" "$tmp/later.so"
+	stat --inside waiter --inside-lax -- "$tmp/later" "$tmp/later.so"
+	[ $status = 0 ] && [ "$(count gate_count)" = 10 ] && [ "$(count page-faults:u)" -ge 1100 ]
+	gate_say "a library that is loaded later, with --inside-lax" $? "$(why)"
+	mkfifo "$tmp/go"
+	"$tmp/later" "$tmp/later.so" wait <"$tmp/go" >"$tmp/ready" &
+	pid=$!
+	exec 3>"$tmp/go"
+	while kill -0 $pid && ! grep -q ready "$tmp/ready"; do sleep 0.1; done
+	stat -p $pid --inside "$tmp/later:waiter" -- \
+		sh -c "echo >&3; while ! grep -q end $tmp/ready; do sleep 0.1; done"
+	exec 3>&-
+	wait $pid
+	[ $status = 1 ] && grep -q 'calls of setcontext() and swapcontext()' "$tmp/err"
+	gate_say "a library that a running process has loaded" $? "$(why)"
 fi
 
 # Functions that are easily taken for others

@@ -51,7 +51,7 @@ outside=$(grep -cvE "^brstack(_bench|_foo|_bar)?\$" "$tmp/symbols")
 gate_is "no sample is of outside" "$outside" 0
 
 if [ "$max" -lt 3 ]; then
-	refuses "more precision than the PMU has" "instructions:uppp cannot have a gate" \
+	refuses "more precision than the PMU has" "instructions:upppH* cannot have a gate" \
 		perf record -o "$tmp/data" -e instructions:uppp --inside brstack -- $work
 fi
 echo "$old_percent" >$percent

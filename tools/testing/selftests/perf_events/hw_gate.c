@@ -31,7 +31,7 @@
 /* System calls bound the windows, or loop_inside() is the window by its probes. */
 enum bounds { SYSCALLS, PROBES };
 
-static void run_windows(enum bounds bounds, unsigned int nr, __u64 instructions, __u64 between)
+static void run_bounded(enum bounds bounds, unsigned int nr, __u64 instructions, __u64 between)
 {
 	while (nr--) {
 		run_outside(between);
@@ -144,7 +144,7 @@ static __u64 cost_of_windows(struct perf_event_attr attr, enum bounds bounds, un
 	attr.sample_type = 0;
 	fd = gate_open(&attr, 0, -1);
 	count = gate_read_count(fd);
-	run_windows(bounds, nr, LOOP_TURN, LOOP_TURN);
+	run_bounded(bounds, nr, LOOP_TURN, LOOP_TURN);
 	count = gate_read_count(fd) - count;
 	close(fd);
 	return count;
@@ -236,7 +236,7 @@ TEST_F(hw_gate, windows_between_system_calls)
 
 	ASSERT_EQ(0, set_both(&self->triggers, self->target));
 	begin_windows(self);
-	run_windows(SYSCALLS, NR_WINDOWS, INSIDE, OUTSIDE);
+	run_bounded(SYSCALLS, NR_WINDOWS, INSIDE, OUTSIDE);
 	expect_inside(_metadata, self, NR_WINDOWS, NR_WINDOWS * INSIDE, edges);
 }
 
@@ -252,7 +252,7 @@ TEST_F(hw_gate, function_is_the_window)
 	edges = cost_of_windows(self->attr, PROBES, NR_WINDOWS);
 	ASSERT_EQ(0, set_both(&self->probes, self->target));
 	begin_windows(self);
-	run_windows(PROBES, NR_WINDOWS, INSIDE, OUTSIDE);
+	run_bounded(PROBES, NR_WINDOWS, INSIDE, OUTSIDE);
 	expect_inside(_metadata, self, NR_WINDOWS, NR_WINDOWS * INSIDE, edges);
 }
 
@@ -263,7 +263,7 @@ TEST_F(hw_gate, short_windows)
 
 	ASSERT_EQ(0, set_both(&self->triggers, self->target));
 	begin_windows(self);
-	run_windows(SYSCALLS, NR_SHORT, SHORT, 2 * SHORT);
+	run_bounded(SYSCALLS, NR_SHORT, SHORT, 2 * SHORT);
 	expect_inside(_metadata, self, NR_SHORT, NR_SHORT * SHORT, edges);
 }
 

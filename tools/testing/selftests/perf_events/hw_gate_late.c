@@ -14,8 +14,6 @@
 #include "hw_gate_loops.h"
 
 #define RING_PAGES	256
-/* Instructions between two windows */
-#define BETWEEN		5000ULL
 /* An interrupt that is later than this finds the gate closed, if the window is short. */
 #define LATE		1000
 #define SHORT		100ULL
@@ -89,17 +87,6 @@ static void open_target(struct __test_metadata *const _metadata,
 	ASSERT_EQ(0, set_both(&self->triggers, self->target));
 	gate_ioctl(self->target, PERF_EVENT_IOC_RESET, 0);
 	ring_drain(&self->ring, PERF_RECORD_SAMPLE);
-}
-
-static void run_windows(unsigned int nr, __u64 instructions)
-{
-	while (nr--) {
-		run_outside(BETWEEN);
-		window_open();
-		run_inside(instructions);
-		window_close();
-	}
-	run_outside(BETWEEN);
 }
 
 struct late_sample {

@@ -75,6 +75,20 @@ static inline void run_outside(__u64 instructions)
 	loop_outside(turns(instructions));
 }
 
+/* Instructions between two windows, more than any interrupt is late */
+#define BETWEEN		5000ULL
+
+static inline void run_windows(unsigned int nr, __u64 instructions)
+{
+	while (nr--) {
+		run_outside(BETWEEN);
+		window_open();
+		run_inside(instructions);
+		window_close();
+	}
+	run_outside(BETWEEN);
+}
+
 /*
  * Where there are several kinds of cores, the PMU of each has a file that names its CPUs, and
  * an event of the generic type may be one of another kind.

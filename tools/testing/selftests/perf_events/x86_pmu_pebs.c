@@ -19,8 +19,6 @@
 #include "x86_pmu_helpers.h"
 
 #define RING_PAGES	256
-/* Instructions between two windows, more than any interrupt is late */
-#define BETWEEN		5000ULL
 #define SHORT		100ULL
 #define PERIOD		1009ULL
 /* An interrupt that is later than this finds the gate of a short window closed. */
@@ -127,17 +125,6 @@ static void close_target(FIXTURE_DATA(x86_pmu_pebs) * self)
 	munmap(self->ring.page, sysconf(_SC_PAGESIZE) + self->ring.size);
 	close(self->target);
 	self->target = -1;
-}
-
-static void run_windows(unsigned int nr, __u64 instructions)
-{
-	while (nr--) {
-		run_outside(BETWEEN);
-		window_open();
-		run_inside(instructions);
-		window_close();
-	}
-	run_outside(BETWEEN);
 }
 
 struct pebs_sum {

@@ -226,6 +226,32 @@ noinline void executor(enum how how, int depth)
 	PERF_MARK_END(executor);
 }
 
+static void *jump(void *unused)
+{
+	jmp_buf here;
+
+	if (!setjmp(here))
+		longjmp(here, 1);
+	return unused;
+}
+
+/* A thread jumps, and a process jumps before it executes a program. */
+static void jump_outside(void)
+{
+	pthread_t thread;
+	pid_t pid;
+
+	if (pthread_create(&thread, NULL, jump, NULL))
+		exit(1);
+	pthread_join(thread, NULL);
+	pid = fork();
+	if (!pid) {
+		jump(NULL);
+		execute();
+	}
+	waitpid(pid, NULL, 0);
+}
+
 FUNCTION void replaced(void);
 noinline void replaced(void)
 {
@@ -410,6 +436,27 @@ noinline void lines(void)
 }
 
 #ifdef __cplusplus
+static noinline void raise_exception(void)
+{
+	if (always)
+		throw 1;
+}
+
+/* The parent returns, and the child leaves it by an exception. */
+FUNCTION void throwing_parent(void);
+noinline void throwing_parent(void)
+{
+	pid_t pid;
+
+	touch(5);
+	pid = fork();
+	if (!pid)
+		raise_exception();
+	waitpid(pid, NULL, 0);
+	touch(5);
+	barrier();
+}
+
 FUNCTION void thrower(int depth);
 noinline void thrower(int depth)
 {
@@ -575,7 +622,16 @@ int main(int argc, char **argv)
 				_exit(0);
 			}
 			loser();
+		} else if (!strcmp(name, "lose_exec")) {
+			if (setjmp(env)) {
+				touch(100);
+				execute();
+			}
+			loser();
 		} else if (!strcmp(name, "exec")) {
+			executor(BY_FORK, 1);
+		} else if (!strcmp(name, "exec_jumps")) {
+			jump_outside();
 			executor(BY_FORK, 1);
 		} else if (!strcmp(name, "exec_deep")) {
 			executor(BY_FORK, 2);
@@ -603,6 +659,9 @@ int main(int argc, char **argv)
 			if (i == number - 1)
 				leaver();
 		} else if (!strcmp(name, "job")) {
+			/* The windows of the task that executed it have ended. */
+			if (!setjmp(env))
+				longjmp(env, 1);
 			job();
 		} else if (!strcmp(name, "early")) {
 			if (!i)
@@ -634,6 +693,13 @@ int main(int argc, char **argv)
 				thrower(1);
 			} catch (int) {
 				barrier();
+			}
+		} else if (!strcmp(name, "throw_exec")) {
+			try {
+				throwing_parent();
+			} catch (int) {
+				touch(100);
+				execute();
 			}
 		} else if (!strcmp(name, "catch")) {
 			catcher();
