@@ -97,6 +97,7 @@ u64 gate_elf__find_stack_switch(struct gate_elf *ge, bool is_needed);
 int gate_elf__for_each_library(struct gate_elf *ge, const char *path,
 			       int (*visit)(struct gate_elf *library, const char *path, void *data),
 			       void *data);
+char *gate_elf__find_library(struct gate_elf *ge, const char *of, const char *name);
 char *gate_elf__library_switches(struct gate_elf *ge, const char *path);
 
 /* gate-range.c */

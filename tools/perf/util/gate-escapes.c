@@ -11,9 +11,11 @@
  * and in what a running process has mapped.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/stat.h>
 #include <linux/kernel.h>
 #include <linux/zalloc.h>
@@ -80,7 +82,7 @@ static int visit_function(const char *symbol, u64 offset, void *data)
 	return 0;
 }
 
-/* Remember a file. Return 1 if it is not new. */
+/* Remember a file. Return 1 if it is not new, or cannot be read. */
 static int gates__add_file(struct gates *gates, const char *path)
 {
 	struct gate_file *files;
@@ -110,51 +112,86 @@ static int visit_library(struct gate_elf *ge, const char *path, void *data)
 	return err ? min(err, 0) : gate_elf__for_each_function(ge, visit_function, &search);
 }
 
-static int visit_file(struct gates *gates, const char *path, bool with_libraries)
+/* Visit a program, and the libraries that it needs or is likely to load. */
+static int visit_program(struct gates *gates, const char *path)
 {
-	struct gate_elf *ge = gate_elf__new(path);
+	struct gate_elf *ge = gate_elf__new(path), *unwinder = NULL;
+	char *library;
 	int err;
 
 	if (!ge)
 		return 0;
 	err = visit_library(ge, path, gates);
-	if (!err && with_libraries)
-		err = gate_elf__for_each_library(ge, path, visit_library, gates);
+	err = err ?: gate_elf__for_each_library(ge, path, visit_library, gates);
+	/* A library of C++ that the program loads needs it. */
+	library = gate_elf__find_library(ge, path, "libgcc_s.so.1");
+	if (!err && library)
+		unwinder = gate_elf__new(library);
+	if (unwinder)
+		err = visit_library(unwinder, library, gates);
+	gate_elf__delete(unwinder);
+	free(library);
 	gate_elf__delete(ge);
 	return err;
 }
 
-/* Visit what a process has mapped as code, by its own root directory. */
-static int visit_mapped(struct gates *gates, const char *task)
+/* Open a file that a task has mapped, which may be gone, or have another path for perf. */
+static char *mapped_path(const char *task, const char *name, u64 start, u64 end)
 {
-	char maps[64], range[64], perms[5], *line = NULL, *path;
+	char *path;
+
+	if (asprintf(&path, "/proc/%s/root%s", task, name) < 0)
+		return NULL;
+	if (!access(path, R_OK))
+		return path;
+	free(path);
+	if (!access(name, R_OK))
+		return strdup(name);
+	if (asprintf(&path, "/proc/%s/map_files/%" PRIx64 "-%" PRIx64, task, start, end) < 0)
+		return NULL;
+	return path;
+}
+
+static int visit_mapped_file(struct gates *gates, const char *path, const char *name)
+{
+	struct gate_elf *ge;
+	int err;
+
+	if (access(path, R_OK)) {
+		pr_warning("Cannot read %s: %m. Counts that calls of its functions make wrong will not be marked.\n",
+			   name);
+		return 0;
+	}
+	ge = gate_elf__new(path);
+	err = ge ? visit_library(ge, path, gates) : 0;
+	gate_elf__delete(ge);
+	return err;
+}
+
+/* Visit what a process has mapped as code. */
+static int visit_process(struct gates *gates, const char *task)
+{
+	char maps[64], perms[5], *line = NULL, *path;
 	size_t size = 0;
-	int start, err = 0;
+	int name, err = 0;
+	u64 start, end;
 	FILE *file;
 
 	snprintf(maps, sizeof(maps), "/proc/%s/maps", task);
 	file = fopen(maps, "r");
 	if (!file) {
-		pr_warning("Cannot read %s: %m. Windows that longjmp() or swapcontext() leave unseen will not be\n"
+		pr_warning("Cannot read %s: %m. Counts that longjmp() or swapcontext() make wrong will not be\n"
 			   "marked.\n", maps);
 		return 0;
 	}
 	while (!err && getline(&line, &size, file) > 0) {
 		line[strcspn(line, "\n")] = '\0';
-		start = 0;
-		if (sscanf(line, "%63s %4s %*s %*s %*s %n", range, perms, &start) != 2 || !start ||
-		    perms[2] != 'x' || line[start] != '/')
+		name = 0;
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %*s %n", &start, &end, perms,
+			   &name) != 3 || !name || perms[2] != 'x' || line[name] != '/')
 			continue;
-		/* A file that was replaced has no path. */
-		if (strstr(line + start, " (deleted)"))
-			err = asprintf(&path, "/proc/%s/map_files/%s", task, range);
-		else
-			err = asprintf(&path, "/proc/%s/root%s", task, line + start);
-		if (err < 0) {
-			err = -ENOMEM;
-			break;
-		}
-		err = visit_file(gates, path, /*with_libraries=*/false);
+		path = mapped_path(task, line + name, start, end);
+		err = path ? visit_mapped_file(gates, path, line + name) : -ENOMEM;
 		free(path);
 	}
 	free(line);
@@ -183,16 +220,16 @@ int gates__find_escapes(struct gates *gates, const char *path, struct target *ta
 		return 0;
 
 	if (!tasks) {
-		err = visit_file(gates, path, /*with_libraries=*/true);
-		if (!err && program && strcmp(program, path))
-			err = visit_file(gates, program, /*with_libraries=*/true);
+		err = visit_program(gates, path);
+		if (!err && program)
+			err = visit_program(gates, program);
 		return err;
 	}
 	next = copy = strdup(tasks);
 	if (!copy)
 		return -ENOMEM;
 	while (!err && (task = strsep(&next, ",")))
-		err = visit_mapped(gates, task);
+		err = visit_process(gates, task);
 	free(copy);
 	return err;
 }

@@ -29,6 +29,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +130,23 @@ static int gate__set_trigger(struct gates *gates, struct gate *gate, const char 
 	return gate->leaver ? 0 : -EINVAL;
 }
 
+/* Tell whether kprobes work: where they are switched off, they open and never fire. */
+static bool has_kprobes(void)
+{
+	const char *debugfs = debugfs__mountpoint();
+	char path[PATH_MAX];
+	int value;
+
+	if (!perf_pmus__find("kprobe"))
+		return false;
+	if (!sysctl__read_int("kernel/ftrace_enabled", &value) && !value)
+		return false;
+	if (!debugfs)
+		return true;
+	snprintf(path, sizeof(path), "%s/kprobes/enabled", debugfs);
+	return filename__read_int(path, &value) || value;
+}
+
 /**
  * gate__set_leaver - Close a gate where a task leaves it for good, and prepare its guard
  * @gates:	All gates
@@ -152,9 +170,9 @@ int gate__set_leaver(struct gates *gates, struct gate *gate, struct target *targ
 	gate->guard = zalloc(sizeof(*gate->guard));
 	if (!gate->guard)
 		return -ENOMEM;
-	gate->guard->is_blind = !perf_pmus__find("kprobe") ||
-				gate__set_trigger(gates, gate, "the execution of a program",
+	gate->guard->is_blind = gate__set_trigger(gates, gate, "the execution of a program",
 						  /*is_tracepoint=*/true);
+	gate->guard->is_blind |= !has_kprobes();
 	return 0;
 }
 
@@ -202,8 +220,11 @@ static struct evsel *gate__open_guard_event(struct gates *gates, struct gate *ga
 					    struct target *target, const char *name,
 					    struct evsel *evsel)
 {
+	int err;
+
 	if (!evsel) {
 		pr_err("%s: cannot find %s\n", gate->where, name);
+		errno = ENOENT;
 		return NULL;
 	}
 	evsel->core.attr.start_paused = gate->reference->core.attr.start_paused;
@@ -211,8 +232,12 @@ static struct evsel *gate__open_guard_event(struct gates *gates, struct gate *ga
 	free(evsel->name);
 	evsel->name = strdup(name);
 	evsel = gate__open_hidden(gates, gate, target, evsel);
-	if (!evsel)
+	/* A thread may have ended. */
+	if (!evsel && !(gates->may_retry && errno == ESRCH)) {
+		err = errno;
 		pr_err("%s: cannot open %s: %m\n", gate->where, name);
+		errno = err;
+	}
 	return evsel;
 }
 
@@ -225,29 +250,30 @@ static int gate__open_guard(struct gates *gates, struct gate *gate, struct targe
 	struct gate_guard *guard = gate->guard;
 	int err;
 
+	/* main() ends with its process, whatever ends it. */
+	if (gate->ends_with_program && gate->leaver)
+		return 0;
 	if (guard->is_blind && gates->lax) {
-		pr_debug("%s: programs that are executed inside are counted\n", gate->where);
+		pr_debug("%s: processes and programs that begin inside are not counted\n", gate->where);
 		return 0;
 	}
 	if (guard->is_blind) {
-		pr_err("%s: without tracefs and kprobes, perf cannot see that a task forks or executes a program\n"
-		       "inside. Mount it, mount -t tracefs none /sys/kernel/tracing, and take a kernel that has\n"
-		       "CONFIG_KPROBE_EVENTS; or take --inside-lax, which counts all that such tasks do.\n", gate->where);
+		pr_err("%s: perf cannot see that a task forks or executes a program inside. It needs tracefs,\n"
+		       "mount -t tracefs none /sys/kernel/tracing; and kprobes, CONFIG_KPROBE_EVENTS, the sysctl\n"
+		       "kernel.ftrace_enabled and kprobes/enabled of debugfs. Or take --inside-lax, without tracefs\n"
+		       "it counts all that such tasks do.\n", gate->where);
 		return -EINVAL;
 	}
-	/* main() ends with its process, whatever ends it. */
-	if (gate->ends_with_program)
-		return 0;
 
 	guard->forks = gate__open_guard_event(gates, gate, target, BEGINS,
 					      gate__new_probe("kprobe", BEGINS, /*at_return=*/false,
 							      BEGINS, 0, 0));
 	if (!guard->forks)
-		return -EINVAL;
+		return gates->may_retry && errno == ESRCH ? -EAGAIN : -EINVAL;
 	guard->execs = gate__open_guard_event(gates, gate, target, EXECUTES,
 					      new_tracepoint(EXECUTES));
 	if (!guard->execs)
-		return -EINVAL;
+		return gates->may_retry && errno == ESRCH ? -EAGAIN : -EINVAL;
 	err = gates__link(gates, gate, guard->forks, target);
 	err = err ?: gates__link(gates, gate, guard->execs, target);
 	if (err)
@@ -351,8 +377,8 @@ int evlist__open_escapes(struct evlist *evlist, struct target *target)
 		if (gates->may_retry && (err == -ESRCH || err == -EINVAL || err == -EAGAIN))
 			return -EAGAIN;
 		close_event(gates, &escape->evsel);
-		pr_warning("Cannot count calls of %s() of %s: %s. Windows that such a call leaves unseen will not\n"
-			   "be marked.\n", escape->name, escape->path,
+		pr_warning("Cannot count calls of %s() of %s: %s. Counts that such\n"
+			   "calls make wrong will not be marked.\n", escape->name, escape->path,
 			   str_error_r(-err, msg, sizeof(msg)));
 	}
 	return 0;
@@ -378,6 +404,22 @@ void evlist__enable_guards(struct evlist *evlist)
 	list_for_each_entry(escape, &evlist->gates->escapes, node) {
 		if (escape->evsel)
 			evsel__enable(escape->evsel);
+	}
+}
+
+/**
+ * evlist__disable_escapes - Disable the events that count switches of contexts
+ * @evlist:	A list whose events are about to be disabled
+ *
+ * evlist__enable_guards() enables them again.
+ */
+void evlist__disable_escapes(struct evlist *evlist)
+{
+	struct gate_escape *escape;
+
+	list_for_each_entry(escape, &evlist->gates->escapes, node) {
+		if (escape->evsel && escape->switches)
+			evsel__disable(escape->evsel);
 	}
 }
 
@@ -476,9 +518,6 @@ static void gate__count_balance(struct gate *gate, struct target *target,
 	if (!guard || !guard->forks)
 		return;
 	guard__count(guard, balance);
-	/* Where children do not inherit events, they have no windows. */
-	if (!gate->reference->core.attr.inherit || gate->reference->core.attr.inherit_thread)
-		balance->forks = 0;
 
 	begun = balance->entries + balance->forks;
 	ended = balance->returns + balance->execs;
@@ -604,7 +643,7 @@ static void gate__warn_not_exact(struct gate *gate, struct balance *balance, u64
 		comma = ", ";
 	}
 	if (balance->jumps) {
-		pr_warning("%s%" PRIu64 " jumps of these processes", comma, balance->jumps);
+		pr_warning("%s%" PRIu64 " calls of longjmp() or exceptions in these", comma, balance->jumps);
 		comma = ", ";
 	}
 	if (missed)

@@ -159,6 +159,19 @@ static void add_preloaded(struct libraries *libraries, struct gate_elf *ge, cons
 }
 
 /**
+ * gate_elf__find_library - Find the library that the dynamic linker would load
+ * @ge:		The program or library that needs it
+ * @of:		Its path
+ * @name:	Name of the library
+ *
+ * Return: its path, for the caller to free; NULL if there is none.
+ */
+char *gate_elf__find_library(struct gate_elf *ge, const char *of, const char *name)
+{
+	return find_library(ge, of, name, gate_elf__machine(ge));
+}
+
+/**
  * gate_elf__for_each_library - Visit each library that a program is loaded with
  * @ge:		The program, or the library that has the function
  * @path:	Its path

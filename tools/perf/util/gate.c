@@ -862,6 +862,7 @@ void evlist__disable_gates(struct evlist *evlist)
 		gates__set_enabled(evlist->gates, /*stoppers=*/false, /*enable=*/false);
 		gates__set_references(evlist->gates, /*enable=*/false);
 		evlist__enable_windows(evlist, /*enable=*/false);
+		evlist__disable_escapes(evlist);
 	}
 }
 

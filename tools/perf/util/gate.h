@@ -230,6 +230,7 @@ u64 gate_trigger__missed(struct gate_trigger *trigger);
 int gate__set_leaver(struct gates *gates, struct gate *gate, struct target *target);
 int evlist__open_guards(struct evlist *evlist, struct target *target);
 int evlist__open_escapes(struct evlist *evlist, struct target *target);
+void evlist__disable_escapes(struct evlist *evlist);
 void evlist__enable_guards(struct evlist *evlist);
 void evlist__close_guards(struct evlist *evlist);
 void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax);

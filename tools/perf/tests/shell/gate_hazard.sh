@@ -177,7 +177,7 @@ marked "children of fork() return, and their parents leave by longjmp" 'windows 
 	--inside splitter -- "$work" split_longjmp
 marked "a child of fork() leaves by longjmp" '10 entries, 10 processes forked inside, 10 returns' \
 	--inside loser -- "$work" lose
-marked "a child of fork() leaves by longjmp and executes a program" '10 returns, 10 programs executed inside, 10 jumps of these' \
+marked "a child of fork() leaves by longjmp and executes a program" '10 returns, 10 programs executed inside, 10 calls of longjmp() or exceptions' \
 	--inside loser -- "$work" lose_exec
 inside "a child of fork() without windows of its own" 100 -i --inside loser -- "$work" lose
 # Jumps of threads, of other processes and of the program that is executed are not of the windows.
@@ -237,10 +237,18 @@ if unshare -m true 2>/dev/null; then
 		if [ -n "$lax" ]; then
 			[ $status = 0 ] && [ "$(count gate_count)" = 10 ]
 		else
-			[ $status != 0 ] && grep -q 'without tracefs' "$tmp/err" && [ ! -s "$tmp/said" ]
+			[ $status != 0 ] && grep -q 'It needs tracefs' "$tmp/err" && [ ! -s "$tmp/said" ]
 		fi
 		gate_say "without tracefs${lax:+, with $lax}" $? "$(why)"
 	done
+fi
+kprobes=/sys/kernel/debug/kprobes/enabled
+if [ -w $kprobes ]; then
+	echo 0 >$kprobes
+	refused "kprobes that are switched off" 'kprobes/enabled of debugfs' --inside job -- "$work" job
+	exact "kprobes that are switched off, with --inside-lax" 10 100 --inside job --inside-lax -- "$work" job
+	exact "kprobes that are switched off, main" 1 any --inside main -- "$work" job
+	echo 1 >$kprobes
 fi
 for name in exit exit_group rt_sigreturn; do
 	refused "a system call that does not return, $name" "$name() does not return" \
@@ -325,7 +333,7 @@ gate_say "longjmp, marks in JSON" $? "$(cat "$tmp/out")"
 
 if [ -n "$cxx" ]; then
 	marked "a child of fork() leaves by an exception and executes a program" \
-		'10 returns, 10 programs executed inside, 10 jumps of these' --inside throwing_parent -- "$work" throw_exec
+		'10 returns, 10 programs executed inside, 10 calls of longjmp() or exceptions' --inside throwing_parent -- "$work" throw_exec
 	marked "an exception that leaves the function" '10 entries, 0 returns' --inside thrower -- "$work" throw
 	exact "an exception that it catches" 10 100 --inside catcher -- "$work" catch
 	# A perf that cannot demangle finds functions by their symbols.
