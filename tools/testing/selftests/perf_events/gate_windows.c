@@ -800,27 +800,38 @@ TEST_F(windows, sampling_event_records_its_windows)
 	close(target);
 }
 
+/* Spin until an event has counted more. The time of a thread differs where it is preempted. */
+static void spin_event(int fd, __u64 more)
+{
+	__u64 end = gate_read_count(fd) + more;
+
+	while (gate_read_count(fd) < end)
+		;
+}
+
 TEST_F(windows, clock_event_records_its_windows)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_SOFTWARE,
 						PERF_COUNT_SW_TASK_CLOCK);
 	struct histogram histogram;
-	int target, i;
+	int clock = gate_open(&attr, 0, -1), target, i;
 
+	ASSERT_LE(0, clock);
 	target = gate_open_target(_metadata, &self->triggers, &attr);
 	ASSERT_EQ(0, set_histogram(target, PERF_WINDOWS_COUNT));
 	gate_ioctl(target, PERF_EVENT_IOC_RESET, 0);
 	for (i = 0; i < 5; i++) {
 		window_open();
-		spin_ns(5 * NSEC_PER_MSEC);
+		spin_event(clock, 5 * NSEC_PER_MSEC);
 		window_close();
-		spin_ns(5 * NSEC_PER_MSEC);
+		spin_event(clock, 5 * NSEC_PER_MSEC);
 	}
 	histogram = read_histogram(_metadata, target);
 	EXPECT_EQ(5, histogram.windows);
 	EXPECT_LE(5 * NSEC_PER_MSEC, histogram.min);
 	EXPECT_EQ(gate_read(target).value, histogram.sum);
 	close(target);
+	close(clock);
 }
 
 /* Each member of a gate that is shared has a histogram of its own. */
