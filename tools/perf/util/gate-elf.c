@@ -413,7 +413,7 @@ int gate_elf__find(struct gate_elf *ge, const char *name, struct gate_function *
 }
 
 /**
- * gate_elf__for_each_function - Visit the functions of a program
+ * gate_elf__visit_functions - Visit the functions of a program
  * @ge:		The program
  * @visit:	Called with the symbol of each and its offset in the file, until it returns
  *		other than 0
@@ -421,9 +421,9 @@ int gate_elf__find(struct gate_elf *ge, const char *name, struct gate_function *
  *
  * Return: what @visit has returned last.
  */
-int gate_elf__for_each_function(struct gate_elf *ge,
-				int (*visit)(const char *symbol, u64 offset, void *data),
-				void *data)
+int gate_elf__visit_functions(struct gate_elf *ge,
+			      int (*visit)(const char *symbol, u64 offset, void *data),
+			      void *data)
 {
 	u64 address, offset;
 	GElf_Sym sym;

@@ -66,9 +66,9 @@ void gate_elf__delete(struct gate_elf *ge);
 bool gate_elf__has_section(struct gate_elf *ge, const char *name);
 bool gate_elf__has_symbols(struct gate_elf *ge);
 int gate_elf__find(struct gate_elf *ge, const char *name, struct gate_function **list);
-int gate_elf__for_each_function(struct gate_elf *ge,
-				int (*visit)(const char *symbol, u64 offset, void *data),
-				void *data);
+int gate_elf__visit_functions(struct gate_elf *ge,
+			      int (*visit)(const char *symbol, u64 offset, void *data),
+			      void *data);
 void gate_functions__free(struct gate_function *list, int nr);
 bool gate_functions__are_copies(struct gate_elf *ge, const struct gate_function *list, int nr);
 const char *gate_elf__dynamic_string(struct gate_elf *ge, s64 tag, int n);
@@ -94,9 +94,9 @@ enum gate_flow gate_elf__flow(struct gate_elf *ge, const unsigned char *code, si
 u64 gate_elf__find_stack_switch(struct gate_elf *ge, bool is_needed);
 
 /* gate-libraries.c */
-int gate_elf__for_each_library(struct gate_elf *ge, const char *path,
-			       int (*visit)(struct gate_elf *library, const char *path, void *data),
-			       void *data);
+int gate_elf__visit_libraries(struct gate_elf *ge, const char *path,
+			      int (*visit)(struct gate_elf *library, const char *path, void *data),
+			      void *data);
 char *gate_elf__find_library(struct gate_elf *ge, const char *of, const char *name);
 char *gate_elf__library_switches(struct gate_elf *ge, const char *path);
 

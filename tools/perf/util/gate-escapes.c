@@ -109,7 +109,7 @@ static int visit_library(struct gate_elf *ge, const char *path, void *data)
 	struct search search = { .gates = data, .path = path };
 	int err = gates__add_file(search.gates, path);
 
-	return err ? min(err, 0) : gate_elf__for_each_function(ge, visit_function, &search);
+	return err ? min(err, 0) : gate_elf__visit_functions(ge, visit_function, &search);
 }
 
 /* Visit a program, and the libraries that it needs or is likely to load. */
@@ -122,7 +122,7 @@ static int visit_program(struct gates *gates, const char *path)
 	if (!ge)
 		return 0;
 	err = visit_library(ge, path, gates);
-	err = err ?: gate_elf__for_each_library(ge, path, visit_library, gates);
+	err = err ?: gate_elf__visit_libraries(ge, path, visit_library, gates);
 	/* A library of C++ that the program loads needs it. */
 	library = gate_elf__find_library(ge, path, "libgcc_s.so.1");
 	if (!err && library)
@@ -225,9 +225,10 @@ int gates__find_escapes(struct gates *gates, const char *path, struct target *ta
 			err = visit_program(gates, program);
 		return err;
 	}
-	next = copy = strdup(tasks);
+	copy = strdup(tasks);
 	if (!copy)
 		return -ENOMEM;
+	next = copy;
 	while (!err && (task = strsep(&next, ",")))
 		err = visit_process(gates, task);
 	free(copy);

@@ -172,7 +172,7 @@ char *gate_elf__find_library(struct gate_elf *ge, const char *of, const char *na
 }
 
 /**
- * gate_elf__for_each_library - Visit each library that a program is loaded with
+ * gate_elf__visit_libraries - Visit each library that a program is loaded with
  * @ge:		The program, or the library that has the function
  * @path:	Its path
  * @visit:	Called for each library until it returns other than 0
@@ -180,9 +180,9 @@ char *gate_elf__find_library(struct gate_elf *ge, const char *of, const char *na
  *
  * Return: what @visit has returned last, or 0 if there are no libraries.
  */
-int gate_elf__for_each_library(struct gate_elf *ge, const char *path,
-			       int (*visit)(struct gate_elf *library, const char *path, void *data),
-			       void *data)
+int gate_elf__visit_libraries(struct gate_elf *ge, const char *path,
+			      int (*visit)(struct gate_elf *library, const char *path, void *data),
+			      void *data)
 {
 	struct libraries libraries = { .machine = gate_elf__machine(ge) };
 	char *real = realpath(path, NULL);
@@ -229,6 +229,6 @@ char *gate_elf__library_switches(struct gate_elf *ge, const char *path)
 {
 	char *found = NULL;
 
-	gate_elf__for_each_library(ge, path, find_switches, &found);
+	gate_elf__visit_libraries(ge, path, find_switches, &found);
 	return found;
 }
