@@ -8,7 +8,7 @@
  * back to a CPU. pfm_waits_when_throttled() tells when it does.
  *
  * A task work of the target does the waiting. As long as it is queued or runs, it holds
- * a reference to the context. pfm_context::block_target says for whom it is queued, and
+ * a reference to the context. pfm_context::block_target is the task that it is queued for, and
  * is cleared by the work itself or by the unload that has cancelled it.
  */
 #include <linux/freezer.h>

@@ -6,8 +6,8 @@
  * Entries and returns may pair although a window has counted something else: the thread took
  * turns with another context and came back, or a new process left the function by longjmp() or by
  * an exception, and executed a program, which ended the window. So perf counts the calls of such
- * functions. A library that the program loads by dlopen(3) calls those of libc and
- * of the unwinder as well, so perf looks for them in the program, in the libraries that it needs
+ * functions. A library that the program loads by dlopen(3) calls those of libc and of libgcc_s,
+ * too. perf looks for the functions in the program, in the libraries that it needs, in libgcc_s
  * and in what a running process has mapped.
  */
 #include <errno.h>

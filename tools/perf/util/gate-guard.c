@@ -19,8 +19,8 @@
  * Windows can match although they counted something else: a thread went on with another context
  * and came back, or a new process left the function, and executed a program later. So further
  * events count the calls of the functions that do so, which gate-escapes.c finds. They do not have
- * this gate, which would add to the cost of each window: those of the first kind count everywhere,
- * those of the second kind from the begin of a process in a window to its execution of a program.
+ * this gate, which would add to the cost of each window. The events for contexts count everywhere.
+ * The events for jumps count in a process that begins in a window, until it executes a program.
  *
  * A program that is executed is not in the function: gate::leaver closes the gate. A nested
  * window stays open then. A task that executes a program in a function of the kernel leaves the
@@ -615,39 +615,34 @@ static void gate__explain_not_exact(struct gate *gate, struct balance *balance)
 			   "right, and --inside-lax accepts it. Otherwise use two events with --gate-on and --gate-off.\n");
 }
 
+/* Continue a list of numbers. */
+static void warn_of(const char **separator, u64 nr, const char *what)
+{
+	pr_warning("%s%" PRIu64 " %s", *separator, nr, what);
+	*separator = ", ";
+}
+
 static void gate__warn_not_exact(struct gate *gate, struct balance *balance, u64 missed)
 {
-	const char *comma = ": ";
+	const char *separator = ": ";
 
 	pr_warning("%s: <not exact>", gate->where);
-	if (gate->function) {
-		pr_warning("%s%" PRIu64 " entries", comma, balance->entries);
-		comma = ", ";
-	}
-	if (balance->forks) {
-		pr_warning("%s%" PRIu64 " processes forked inside", comma, balance->forks);
-		comma = ", ";
-	}
 	if (gate->function)
-		pr_warning("%s%" PRIu64 " returns", comma, balance->returns);
-	if (balance->execs) {
-		pr_warning("%s%" PRIu64 " programs executed inside", comma, balance->execs);
-		comma = ", ";
-	}
-	if (balance->unended) {
-		pr_warning("%s%" PRIu64 " windows not ended", comma, balance->unended);
-		comma = ", ";
-	}
-	if (balance->switches) {
-		pr_warning("%s%" PRIu64 " calls of setcontext() and swapcontext()", comma, balance->switches);
-		comma = ", ";
-	}
-	if (balance->jumps) {
-		pr_warning("%s%" PRIu64 " calls of longjmp() or exceptions in these", comma, balance->jumps);
-		comma = ", ";
-	}
+		warn_of(&separator, balance->entries, "entries");
+	if (balance->forks)
+		warn_of(&separator, balance->forks, "processes forked inside");
+	if (gate->function)
+		warn_of(&separator, balance->returns, "returns");
+	if (balance->execs)
+		warn_of(&separator, balance->execs, "programs executed inside");
+	if (balance->unended)
+		warn_of(&separator, balance->unended, "windows not ended");
+	if (balance->switches)
+		warn_of(&separator, balance->switches, "calls of setcontext() and swapcontext()");
+	if (balance->jumps)
+		warn_of(&separator, balance->jumps, "calls of longjmp() or exceptions in these");
 	if (missed)
-		pr_warning("%s%" PRIu64 " returns missed by the kernel", comma, missed);
+		warn_of(&separator, missed, "returns missed by the kernel");
 	pr_warning(".\n");
 	gate__explain_not_exact(gate, balance);
 }
