@@ -189,6 +189,11 @@ struct perf_gate_state {
 	struct perf_gate	*gate;
 	/** @node: entry of perf_event_context::gate_states */
 	struct latch_tree_node	node;
+	/**
+	 * @late_ip: address at which user mode went on after the last window with a late
+	 * overflow, or 0
+	 */
+	unsigned long		late_ip;
 	/** @guessed: an ioctl created the state with a depth that fork(2) may correct */
 	bool			guessed;
 	/** @rcu: delays the release past firings that use the state */
@@ -344,6 +349,7 @@ void perf_gate_settle_work(struct irq_work *work);
 /* late.c */
 DECLARE_PER_CPU(struct perf_event *, perf_gate_late_event);
 
+void perf_gate_set_late(struct perf_gate_account *account);
 void perf_gate_deliver_late(struct perf_gate_account *account);
 void perf_gate_flush(struct perf_gate_account *account);
 
@@ -355,12 +361,6 @@ static __always_inline bool perf_gate_may_be_late(struct perf_gate_account *acco
 {
 	return account->place == PERF_GATE_STEERED && !account->by_core && !account->aux &&
 	       !account->records;
-}
-
-static __always_inline void perf_gate_set_late(struct perf_gate_account *account)
-{
-	account->late = true;
-	irq_work_queue(&account->work);
 }
 
 /*

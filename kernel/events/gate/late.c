@@ -94,6 +94,23 @@ noinline void perf_gate_flush(struct perf_gate_account *account)
 }
 
 /**
+ * perf_gate_set_late() - Note that an overflow has come in a window that ends
+ * @account:	Account of the event, which is perf_gate_may_be_late()
+ *
+ * Context: Any, on the CPU of the event.
+ */
+noinline void perf_gate_set_late(struct perf_gate_account *account)
+{
+	struct perf_gate_state *state = READ_ONCE(account->event->gate_state);
+
+	if (state)
+		state->late_ip = is_user_task(current) ?
+				 instruction_pointer(task_pt_regs(current)) : 0;
+	account->late = true;
+	irq_work_queue(&account->work);
+}
+
+/**
  * perf_gate_deliver_late() - Deliver the late overflow of an event
  * @account:	Account of the event, which is perf_gate_readable()
  *
@@ -102,6 +119,7 @@ noinline void perf_gate_flush(struct perf_gate_account *account)
 void perf_gate_deliver_late(struct perf_gate_account *account)
 {
 	struct perf_event *event = account->event;
+	struct perf_gate_state *state = READ_ONCE(event->gate_state);
 	struct perf_sample_data data;
 	struct pt_regs *regs, here = {};
 
@@ -121,6 +139,14 @@ void perf_gate_deliver_late(struct perf_gate_account *account)
 	/* Derive no rate from the time since the driver accounted this overflow. */
 	event->hw.freq_time_stamp = 0;
 	perf_sample_data_init(&data, 0, event->hw.last_period);
+	/*
+	 * Where irq_work waits for a timer, as on PowerPC, user mode may have gone on to code
+	 * behind the window.
+	 */
+	if (user_mode(regs) && state && state->late_ip) {
+		data.ip = state->late_ip;
+		data.sample_flags |= PERF_SAMPLE_IP;
+	}
 	perf_pmu_disable(event->pmu);
 	this_cpu_write(perf_gate_late_event, event);
 	if (perf_event_overflow(event, &data, regs))
