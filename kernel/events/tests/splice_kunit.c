@@ -739,6 +739,70 @@ static void writer_on_another_cpu_is_refused(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, drain(splice, SIZE_MAX));
 }
 
+struct remote_write {
+	struct perf_event	*event;
+	int			ret;
+};
+
+static void write_word(void *info)
+{
+	struct remote_write *write = info;
+	struct perf_output_handle handle;
+	struct perf_sample_data data;
+
+	write->ret = perf_output_begin(&handle, &data, write->event, WORD);
+	if (write->ret)
+		return;
+	perf_output_skip(&handle, WORD);
+	perf_output_end(&handle);
+}
+
+static int write_on_cpu(struct perf_event *event, int cpu)
+{
+	struct remote_write write = { .event = event };
+	int ret = smp_call_function_single(cpu, write_word, &write, true);
+
+	return ret ?: write.ret;
+}
+
+static void buffer_follows_an_event_that_migrates(struct kunit *test)
+{
+	struct perf_event_attr attr = {
+		.type		= PERF_TYPE_SOFTWARE,
+		.config		= PERF_COUNT_SW_CPU_CLOCK,
+		.size		= sizeof(attr),
+	};
+	int from = cpumask_first(cpu_online_mask), to = cpumask_next(from, cpu_online_mask);
+	struct perf_event *event;
+	struct perf_buffer *rb;
+
+	if (to >= nr_cpu_ids)
+		kunit_skip(test, "needs two CPUs");
+
+	event = perf_event_create_kernel_counter(&attr, from, NULL, NULL, NULL);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(event));
+	rb = rb_alloc(NR_PAGES, 0, from, RING_BUFFER_WRITABLE);
+	if (!rb || perf_splice_init(rb, event)) {
+		perf_event_release_kernel(event);
+		KUNIT_FAIL_AND_ABORT(test, "no memory");
+	}
+	ring_buffer_attach(event, rb);
+	KUNIT_EXPECT_EQ(test, write_on_cpu(event, from), 0);
+
+	perf_pmu_migrate_context(event->pmu, from, to);
+	KUNIT_EXPECT_EQ(test, write_on_cpu(event, from), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, write_on_cpu(event, to), 0);
+	perf_pmu_migrate_context(event->pmu, to, from);
+	KUNIT_EXPECT_EQ(test, write_on_cpu(event, to), -ENOSPC);
+	KUNIT_EXPECT_EQ(test, write_on_cpu(event, from), 0);
+
+	KUNIT_EXPECT_EQ(test, local_read(&rb->head), 3 * WORD);
+	KUNIT_EXPECT_EQ(test, atomic64_read(&event->lost_samples), 2);
+	perf_event_release_kernel(event);
+	/* The last writer's end is told a grace period later. */
+	wait_for_end();
+}
+
 static struct kunit_case splice_cases[] = {
 	KUNIT_CASE(whole_page_leaves_and_another_comes),
 	KUNIT_CASE(part_of_a_page_is_copied),
@@ -761,6 +825,7 @@ static struct kunit_case splice_cases[] = {
 	KUNIT_CASE(event_that_comes_ends_the_end),
 	KUNIT_CASE(only_the_last_event_that_leaves_wakes),
 	KUNIT_CASE(writer_on_another_cpu_is_refused),
+	KUNIT_CASE(buffer_follows_an_event_that_migrates),
 	KUNIT_CASE(loss_is_told_before_the_end),
 	{}
 };
