@@ -40,18 +40,23 @@ static int sim_write(const char *file, const char *format, int a, int b)
 	return write_file(path, text);
 }
 
-/* Find the control files of the PMU, and move to CPU 0. */
-static int sim_begin(void)
+static int sim_pin(int cpu)
 {
 	cpu_set_t set;
 
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set);
+}
+
+/* Find the control files of the PMU, and move to CPU 0. */
+static int sim_begin(void)
+{
 	if (access(DEBUGFS "/pmusim", F_OK))
 		mount("debugfs", DEBUGFS, "debugfs", 0, NULL);
 	if (access(DEBUGFS "/pmusim", F_OK))
 		return -errno;
-	CPU_ZERO(&set);
-	CPU_SET(0, &set);
-	return sched_setaffinity(0, sizeof(set), &set);
+	return sim_pin(0);
 }
 
 /* Set a capability, which needs a PMU without events; their release may take a moment. */
@@ -154,12 +159,17 @@ FIXTURE_TEARDOWN(sim)
 }
 
 /* Let a counter of this CPU count, and wait for work that its overflow has deferred. */
-static int sim_tick(int fd, int num, unsigned int n)
+static int sim_tick_on(int fd, int cpu, int num, unsigned int n)
 {
-	int ret = sim_write("cpu0/tick", "%d %d", num, n);
+	int ret = sim_write(cpu ? "cpu1/tick" : "cpu0/tick", "%d %d", num, n);
 
 	pfm_info(fd, 0);
 	return ret;
+}
+
+static int sim_tick(int fd, int num, unsigned int n)
+{
+	return sim_tick_on(fd, 0, num, n);
 }
 
 TEST_F(sim, counts_what_there_is)
@@ -373,6 +383,32 @@ TEST_F(sim, overflow_switches_sets_at_that_event)
 		EXPECT_EQ(100, pfm_value(self->fd, i, 1));
 }
 
+/* The counters stand still on one CPU, and the restart finds the thread on another one. */
+TEST_F(sim, restart_reaches_a_thread_that_has_migrated)
+{
+	int i, cpu;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "one CPU");
+	ASSERT_EQ(0, sim_reg(self->fd, 0, 0, variant->context, 100, PFM_REGFL_OVFL_NOTIFY, 0));
+	ASSERT_EQ(0, sim_reg(self->fd, 0, 1, variant->context, 0, 0, 0));
+	ASSERT_EQ(0, pfm_load_self(self->fd));
+	ASSERT_EQ(0, pfm_start(self->fd, NULL));
+	for (i = 0; i < 6; i++) {
+		cpu = i % 2;
+		ASSERT_EQ(0, sim_tick_on(self->fd, cpu, 1, 10));
+		ASSERT_EQ(0, sim_tick_on(self->fd, cpu, 0, 100));
+		ASSERT_EQ(PFM_MSG_OVFL, pfm_msg(self->fd).type);
+		ASSERT_EQ(0, sim_pin(!cpu));
+		EXPECT_EQ(1, pfm_info(self->fd, 0).set_ovfl_pmds[0]);
+		ASSERT_EQ(0, pfm_restart(self->fd));
+		EXPECT_EQ(-100ULL, pfm_value(self->fd, 0, 0));
+	}
+	ASSERT_EQ(0, pfm_stop(self->fd));
+	EXPECT_EQ(60, pfm_value(self->fd, 0, 1));
+	EXPECT_EQ(0, pfm_msg(self->fd).type);
+}
+
 TEST_F(sim, register_that_overflows_alone_does_not_concern_the_others)
 {
 	struct pfarg_setinfo info;
@@ -448,7 +484,18 @@ FIXTURE_TEARDOWN(slow)
 		EXPECT_EQ(0, sample_rate_restore(&self->rate));
 }
 
-/* Overflow register @num more often than allowed, until ten overflows were reported. */
+/* Get the length of a timer tick. */
+static __u64 tick_ns(void)
+{
+	struct timespec tick;
+
+	return clock_getres(CLOCK_MONOTONIC_COARSE, &tick) ? NSEC_PER_MSEC : tick.tv_nsec;
+}
+
+/*
+ * Overflow register @num more often than allowed, until ten overflows were reported. Return
+ * the number of ticks that this took, each of which allows one sample.
+ */
 static __u64 slow_ticks(int fd, int num, __u64 (*done)(int fd, void *arg), void *arg)
 {
 	__u64 start = now_ns(CLOCK_MONOTONIC), now;
@@ -458,8 +505,7 @@ static __u64 slow_ticks(int fd, int num, __u64 (*done)(int fd, void *arg), void 
 		sim_tick(fd, num, 10);
 		now = now_ns(CLOCK_MONOTONIC);
 	} while (now < start + 20000 * NSEC_PER_MSEC && (i++ < 1000 || done(fd, arg) < 10));
-	/* There are not more than 1000 ticks in a second, with one sample in each. */
-	return (now - start) / NSEC_PER_MSEC + 2;
+	return (now - start) / tick_ns() + 2;
 }
 
 static __u64 runs_done(int fd, void *arg)
@@ -485,7 +531,7 @@ TEST_F(slow, switching_obeys_the_sample_rate)
 	ASSERT_EQ(0, pfm_stop(fd));
 	runs = runs_done(fd, NULL);
 	lost = pfm_info(fd, 0).set_lost + pfm_info(fd, 1).set_lost;
-	TH_LOG("%llu runs in %llu ms, %llu overflows lost", runs, ticks, lost);
+	TH_LOG("%llu runs in %llu ticks, %llu overflows lost", runs, ticks, lost);
 	EXPECT_LE(10, runs);
 	EXPECT_GE(2 * ticks + 2, runs);
 	EXPECT_LT(0, lost);
@@ -551,10 +597,36 @@ TEST_F(slow, sampling_obeys_the_sample_rate)
 	ASSERT_EQ(0, pfm_start(fd, NULL));
 	ticks = slow_ticks(fd, variant->num, samples_done, (void *)hdr);
 	ASSERT_EQ(0, pfm_stop(fd));
-	TH_LOG("%llu samples in %llu ms", hdr->hdr_count, ticks);
+	TH_LOG("%llu samples in %llu ticks", hdr->hdr_count, ticks);
 	EXPECT_LE(10, hdr->hdr_count);
 	EXPECT_GE(2 * ticks + 2, hdr->hdr_count);
 	EXPECT_LT(0, pfm_info(fd, 0).set_lost);
+	sampling_close(fd, hdr);
+}
+
+/* Perf forgets that an event was throttled when another set takes its place. */
+TEST_F(slow, sets_that_are_switched_by_time_obey_the_sample_rate)
+{
+	const struct pfm_dfl_smpl_hdr *hdr;
+	__u64 ticks, runs;
+	int fd, i;
+
+	fd = sampling_open(&hdr, variant->flags);
+	ASSERT_LE(0, fd);
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, pfm_make_set(fd, i, PFM_SETFL_TIME_SWITCH, tick_ns() / 4, 0));
+		ASSERT_EQ(0, sim_reg(fd, i, 0, variant->context, 0, 0, 0));
+		ASSERT_EQ(0, sim_reg(fd, i, variant->num, variant->context, 10, 0, 0));
+	}
+	ASSERT_EQ(0, pfm_load_tid(fd, variant->flags ? 0 : getpid(), 0));
+	ASSERT_EQ(0, pfm_start(fd, NULL));
+	ticks = slow_ticks(fd, variant->num, samples_done, (void *)hdr);
+	ASSERT_EQ(0, pfm_stop(fd));
+	runs = runs_done(fd, NULL);
+	TH_LOG("%llu samples in %llu ticks and %llu runs", hdr->hdr_count, ticks, runs);
+	EXPECT_LE(10, hdr->hdr_count);
+	EXPECT_LE(10, runs);
+	EXPECT_GE(2 * ticks + 2, hdr->hdr_count);
 	sampling_close(fd, hdr);
 }
 
