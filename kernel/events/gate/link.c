@@ -104,10 +104,10 @@ static bool perf_gate_link_is_stale(struct perf_event *trigger, struct perf_even
 static int perf_gate_check_pair(struct perf_event *trigger, struct perf_event *target,
 				bool fits)
 {
-	lockdep_assert_held(&trigger->ctx->mutex);
-
 	if (trigger == target || !perf_gate_same_context(trigger, target))
 		return -EINVAL;
+
+	lockdep_assert_held(&trigger->ctx->mutex);
 
 	if (perf_gate_link_is_stale(trigger, target))
 		return -ESRCH;
