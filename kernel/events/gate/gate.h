@@ -189,10 +189,9 @@ struct perf_gate_state {
 	struct perf_gate	*gate;
 	/** @node: entry of perf_event_context::gate_states */
 	struct latch_tree_node	node;
-	/**
-	 * @late_ip: address at which user mode went on after the last window with a late
-	 * overflow, or 0
-	 */
+	/** @late_task: task of the last late overflow, to be compared with others only */
+	const void		*late_task;
+	/** @late_ip: address at which its user mode went on after the window, or 0 */
 	unsigned long		late_ip;
 	/** @guessed: an ioctl created the state with a depth that fork(2) may correct */
 	bool			guessed;
@@ -210,12 +209,12 @@ struct perf_gate {
 	u64			id;
 	/** @refs: references of members, links, and states of other contexts */
 	refcount_t		refs;
-	/** @nr_starters: number of links with PERF_GATE_STARTER; read by fork(2) */
-	unsigned int		nr_starters;
-	/** @nr_stoppers: number of links with PERF_GATE_STOPPER */
-	unsigned int		nr_stoppers;
 	/** @load: maximum number of members that can run on one CPU */
 	unsigned int		load;
+	/** @nr_starters: number of links with PERF_GATE_STARTER; read by fork(2) */
+	u8			nr_starters;
+	/** @nr_stoppers: number of links with PERF_GATE_STOPPER */
+	u8			nr_stoppers;
 	/** @nest: attr.gate_nest of the members */
 	bool			nest;
 	/** @links: links of starters and stoppers */
@@ -345,6 +344,7 @@ void perf_gate_trace_move(struct perf_event *trigger, struct perf_gate *gate, bo
 /* settle.c */
 void perf_gate_settle_event(struct perf_event *event);
 void perf_gate_settle_work(struct irq_work *work);
+void perf_gate_queue_work(struct perf_gate_account *account);
 
 /* late.c */
 DECLARE_PER_CPU(struct perf_event *, perf_gate_late_event);

@@ -103,9 +103,11 @@ noinline void perf_gate_set_late(struct perf_gate_account *account)
 {
 	struct perf_gate_state *state = READ_ONCE(account->event->gate_state);
 
-	if (state)
+	if (state) {
+		state->late_task = current;
 		state->late_ip = is_user_task(current) ?
 				 instruction_pointer(task_pt_regs(current)) : 0;
+	}
 	account->late = true;
 	irq_work_queue(&account->work);
 }
@@ -127,6 +129,12 @@ void perf_gate_deliver_late(struct perf_gate_account *account)
 	/* An event that is throttled or about to be disabled reports no overflow. */
 	if (event->hw.interrupts == MAX_INTERRUPTS || event->pending_disable)
 		return;
+
+	/* An event of a CPU stays on its PMU while tasks are switched. */
+	if (state && state->late_task != current) {
+		atomic64_inc(&event->lost_samples);
+		return;
+	}
 
 	/* A SIGTRAP that is already pending stands for this overflow, too. */
 	if (event->attr.sigtrap && event->pending_work)

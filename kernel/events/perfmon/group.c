@@ -241,7 +241,7 @@ int pfm_group_rebuild(struct pfm_context *ctx, struct pfm_set *set)
 		return -ENOMEM;
 
 	/* Check again: the target may have done an exec, and the caller may be another user. */
-	ret = pfm_may_open(ctx, ctx->task);
+	ret = pfm_may_reopen(ctx);
 	if (!ret)
 		ret = pfm_group_create(ctx, set, group, &count);
 	/* If this fails, the target is gone, and the values are those at its exit. */

@@ -289,6 +289,8 @@ struct pfm_context {
 	refcount_t		ref;
 	/** @mutex: serializes the system calls */
 	struct mutex		mutex;
+	/** @refusal: what pfm_may_open() has refused the present call with, or 0 */
+	int			refusal;
 	/** @sets: event sets in order */
 	struct list_head	sets;
 	/** @nr_sets: number of sets */
@@ -441,12 +443,15 @@ static inline void pfm_assert_registers(const struct pfm_context *ctx)
 		       lockdep_is_held(&ctx->clock->ctx->lock));
 }
 
-/* Assert that pfm_lock_opening() has locked the context and the credentials of @task. */
+/*
+ * Assert that pfm_lock_opening() has locked the context and, unless the caller may open
+ * nothing, the credentials of @task.
+ */
 static inline void pfm_assert_opening(const struct pfm_context *ctx,
 				      const struct task_struct *task)
 {
 	lockdep_assert_held(&ctx->mutex);
-	if (task && task != current)
+	if (task && task != current && !ctx->refusal)
 		lockdep_assert_held(&task->signal->exec_update_lock);
 }
 
@@ -550,6 +555,7 @@ void pfm_label_free(struct pfm_context *ctx);
 bool pfm_can_block(const struct task_struct *task);
 int pfm_may_create(const struct pfm_context *ctx);
 int pfm_may_open(const struct pfm_context *ctx, struct task_struct *task);
+int pfm_may_reopen(const struct pfm_context *ctx);
 int pfm_may_read(const struct pfm_context *ctx);
 int pfm_may_write(const struct pfm_context *ctx);
 

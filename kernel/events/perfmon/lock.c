@@ -8,9 +8,8 @@
  * mutex wait for any time: the holder takes perf_event_context::mutex, under which
  * read(2) of a perf event may take a slow page fault. A process that the caller may not
  * trace must not wait for that: no lock of the target is taken before pfm_may_open()
- * has allowed it, for this call or when the context was loaded, and none is held while
- * the caller waits for the mutex. So pfm_lock_opening() takes the mutex first and only
- * tries the lock of the target.
+ * has allowed it for this call, and none is held while the caller waits for the mutex.
+ * So pfm_lock_opening() takes the mutex first and only tries the lock of the target.
  */
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -43,7 +42,9 @@ int pfm_lock(struct pfm_context *ctx)
  * @creds:	Receives the thread whose credentials are locked, or NULL
  *
  * Take pfm_context::mutex, and exec_update_lock of the target unless the target
- * is the caller. Neither lock is held while waiting for the other one.
+ * is the caller. Neither lock is held while waiting for the other one. A caller without
+ * permission to open events of the present target gets the mutex alone, and
+ * pfm_may_reopen() refuses. Before a load, the caller has asked pfm_may_open() already.
  *
  * Context: Process context. Sleeps. pfm_unlock_opening() drops the locks, and
  *          pfm_assert_opening() checks them.
@@ -60,8 +61,13 @@ int pfm_lock_opening(struct pfm_context *ctx, struct task_struct *load,
 		ret = pfm_lock(ctx);
 		if (ret)
 			return ret;
+		ctx->refusal = 0;
 		task = load ?: ctx->task;
 		if (!task || task == current)
+			return 0;
+		if (!load)
+			ctx->refusal = pfm_may_open(ctx, task);
+		if (ctx->refusal)
 			return 0;
 
 		get_task_struct(task);

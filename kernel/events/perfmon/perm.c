@@ -7,6 +7,7 @@
  *			context is created, when it is loaded, and when the events of
  *			a set are created anew, because the target, the caller and
  *			kernel.perf_event_paranoid may have changed since.
+ *   pfm_may_reopen()	The same, where events of the present target are created.
  *   pfm_may_read()	May values leave? Asked for each call that returns or maps them.
  *   pfm_may_write()	May the context be changed? Asked for each other call.
  *
@@ -160,6 +161,20 @@ int pfm_may_open(const struct pfm_context *ctx, struct task_struct *task)
 	if (ctx->flags & PFM_FL_SYSTEM_WIDE)
 		return perf_allow_cpu();
 	return task && task != current ? pfm_may_attach(ctx, task) : 0;
+}
+
+/**
+ * pfm_may_reopen() - Check that the caller may open events on the present target
+ * @ctx:	The context
+ *
+ * Context: Locked by pfm_lock_opening().
+ * Return: As pfm_may_open().
+ */
+int pfm_may_reopen(const struct pfm_context *ctx)
+{
+	pfm_assert_opening(ctx, ctx->task);
+
+	return ctx->refusal ?: pfm_may_open(ctx, ctx->task);
 }
 
 /**

@@ -230,7 +230,7 @@ static int pfm_pmd_prepare(struct pfm_set *set, const struct pfarg_pmd *arg)
 		if (ret)
 			return ret;
 		clear_bit(num, set->refused);
-		pfm_reg_at(set, num)->load = pfm_this_load(set->ctx);
+		pfm_reg_find(set, num)->load = pfm_this_load(set->ctx);
 	}
 	return 0;
 }
@@ -349,21 +349,27 @@ static bool pfm_pmd_samples(const struct pfarg_pmd *arg)
 }
 
 /*
- * Check the permission to sample with registers that have only counted so far. The target
- * may have changed since the load into one that the caller may not trace.
+ * Check the permission to sample with registers that have events. The target may have
+ * changed since the load into one that the caller may not trace, which matters for
+ * registers that have only counted so far. A program without permission to sample the
+ * kernel may have got the context from a program with it.
  */
 static int pfm_may_sample(struct pfm_context *ctx, const struct pfarg_pmd *vec, int n)
 {
-	int i;
+	int i, ret = 0;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && !ret; i++) {
 		struct pfm_set *set = pfm_set_find(ctx, vec[i].reg_set);
 		struct pfm_reg *reg = set ? pfm_reg_find(set, vec[i].reg_num) : NULL;
 
-		if (reg && !pfm_reg_wraps(reg) && pfm_pmd_samples(&vec[i]))
-			return pfm_may_open(ctx, ctx->task);
+		if (!reg || !pfm_pmd_samples(&vec[i]))
+			continue;
+		if (!pfm_reg_wraps(reg))
+			ret = pfm_may_reopen(ctx);
+		if (!ret && reg->event && !reg->event->attr.exclude_kernel)
+			ret = perf_allow_kernel();
 	}
-	return 0;
+	return ret;
 }
 
 /* Tell whether overflows are requested of a PMU that has no interrupts. */

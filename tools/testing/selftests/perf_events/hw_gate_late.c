@@ -353,4 +353,60 @@ TEST_F(hw_gate_late, task_that_sleeps_between_windows_loses_none)
 	expect_about(_metadata, expected, nr);
 }
 
+static int open_trigger_of_cpu(const char *name, int cpu)
+{
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_TRACEPOINT, tracepoint_id(name));
+
+	return gate_open(&attr, -1, cpu);
+}
+
+/* An event of a CPU goes on when the task switch that ends a window is done. */
+TEST_F(hw_gate_late, task_switch_that_ends_a_window_gives_no_sample_of_another_task)
+{
+	unsigned int nr = 0, nr_others = 0, i;
+	int cpu = nth_cpu(0);
+	struct {
+		struct perf_event_header header;
+		__u64 ip;
+		__u32 pid, tid;
+	} sample;
+	pid_t other;
+
+	triggers_close(&self->triggers);
+	self->triggers.starter = open_trigger_of_cpu("syscalls/sys_enter_getuid", cpu);
+	self->triggers.stopper = open_trigger_of_cpu("sched/sched_switch", cpu);
+	ASSERT_LE(0, self->triggers.starter);
+	ASSERT_LE(0, self->triggers.stopper);
+	self->attr.sample_type |= PERF_SAMPLE_TID;
+	self->attr.sample_period = 97;
+	self->target = gate_open(&self->attr, -1, cpu);
+	ASSERT_LE(0, self->target);
+	ASSERT_EQ(0, ring_map(&self->ring, self->target, RING_PAGES));
+	ASSERT_EQ(0, set_both(&self->triggers, self->target));
+	other = fork();
+	ASSERT_LE(0, other);
+	while (!other) {
+		run_outside(SHORT);
+		syscall(__NR_sched_yield);
+	}
+	ring_drain(&self->ring, PERF_RECORD_SAMPLE);
+	for (i = 0; i < 4000; i++) {
+		window_open();
+		run_inside(SHORT);
+		syscall(__NR_sched_yield);
+	}
+	kill(other, SIGKILL);
+	waitpid(other, NULL, 0);
+	while (ring_next(&self->ring, &sample, sizeof(sample))) {
+		if (sample.header.type != PERF_RECORD_SAMPLE)
+			continue;
+		nr++;
+		nr_others += sample.tid != (__u32)getpid();
+	}
+	TH_LOG("%u samples, %llu windows", nr, gate_read(self->target).gate_count);
+	EXPECT_EQ(0, nr_others);
+	if (!interrupt_delay())
+		EXPECT_LT(100, nr);
+}
+
 TEST_HARNESS_MAIN

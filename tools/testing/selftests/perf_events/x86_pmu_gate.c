@@ -271,4 +271,57 @@ TEST_F(x86_pmu_gate, multiplexed_events_miss_no_flip)
 	EXPECT_LE((__u64)(NR_COUNTERS - 2) * NR_WINDOWS * 2 * LOOPS, sum);
 }
 
+static int open_kprobe(const char *function)
+{
+	long type = pmu_type("kprobe");
+	struct perf_event_attr attr = gate_attr(type, 0);
+
+	if (type < 0)
+		return -ENOENT;
+	attr.config1 = (unsigned long)function;
+	return gate_open(&attr, 0, -1);
+}
+
+/*
+ * The gate moves at the exit of each interrupt. The PMU follows in an interrupt of its own,
+ * whose exit moves the gate again.
+ */
+TEST_F(x86_pmu_gate, trigger_in_the_interrupts_that_it_causes_stops_no_task)
+{
+	int target, trigger, status, i;
+	bool done = false;
+	pid_t child;
+	__u64 end;
+
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		trigger = open_kprobe("irq_exit_rcu");
+		target = open_sampling(LOOPS);
+		if (trigger < 0 || target < 0)
+			_exit(trigger == -ENOENT ? 2 : 1);
+		if (set_both(&(struct gate_triggers) { trigger, trigger }, target) ||
+		    gate_ioctl(target, PERF_EVENT_IOC_ENABLE, 0))
+			_exit(1);
+		/* Timer interrupts come in the kernel and in user mode. */
+		end = clock_ns(CLOCK_MONOTONIC) + NSEC_PER_SEC / 2;
+		while (clock_ns(CLOCK_MONOTONIC) < end) {
+			call_getppid(100);
+			work_loop(100);
+		}
+		_exit(0);
+	}
+	for (i = 0; i < 3000 && !done; i++) {
+		usleep(10000);
+		done = waitpid(child, &status, WNOHANG) == child;
+	}
+	if (!done)
+		kill(child, SIGKILL);
+	ASSERT_TRUE(done);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+		SKIP(return, "no kprobe PMU");
+	EXPECT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+}
+
 TEST_HARNESS_MAIN

@@ -396,6 +396,43 @@ TEST_F(paranoid, raised_level_binds_contexts_that_exist)
 	EXPECT_EQ(0, WEXITSTATUS(status));
 }
 
+/* A privileged caller has loaded the context, and an unprivileged one goes on with it. */
+static int sampler_of_the_kernel(void)
+{
+	struct pfarg_pmc pmc = { .reg_num = FAULTS };
+	struct pfarg_pmd pmd = { .reg_num = FAULTS, .reg_flags = PFM_REGFL_OVFL_NOTIFY };
+	int fd = pfm_open(0);
+
+	if (fd < 0 || pfm_write_pmcs(fd, &pmc, 1) || pfm_set_pmd(fd, 0, FAULTS, 0) ||
+	    pfm_load_self(fd))
+		return 1;
+	if (be_nobody())
+		return 99;
+	if (pfm_set_pmd(fd, 0, FAULTS, 0))
+		return 2;
+	pmd.reg_value = pmd.reg_short_reset = pmd.reg_long_reset = -100ULL;
+	if (pfm_write_pmds(fd, &pmd, 1) != -EACCES)
+		return 3;
+	/* A period that nothing reports is the first step to one that something reports. */
+	pmd.reg_flags = 0;
+	if (pfm_write_pmds(fd, &pmd, 1) != -EACCES)
+		return 4;
+	return pfm_value(fd, 0, FAULTS) >> 32 ? 5 : 0;
+}
+
+TEST_F(paranoid, register_that_counts_the_kernel_is_sampled_by_permission_alone)
+{
+	int status = -1;
+	pid_t pid;
+
+	ASSERT_EQ(0, write_file(PARANOID, "2"));
+	pid = fork();
+	if (!pid)
+		_exit(sampler_of_the_kernel());
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+}
+
 static void child_hides(struct shared *shared)
 {
 	shared->tid = syscall(__NR_gettid);
