@@ -16,6 +16,7 @@
 
 #include <linux/perf_event.h>
 #include <linux/rculist.h>
+#include <linux/string.h>
 
 #include <asm/irq_regs.h>
 
@@ -53,11 +54,11 @@ void perf_gate_settle_event(struct perf_event *event)
 /*
  * A trigger may fire in the interrupt that runs the work for it, for example at the exit of
  * each interrupt. Then each work causes the next one, and the CPU never comes back to the
- * code that they interrupt. So count the interrupts in a row that have run such work at
- * the same instruction.
+ * code that they interrupt. So count the interrupts in a row that have run such work and
+ * found the same registers. An instruction that loops to itself changes some of them.
  */
 struct perf_gate_stall {
-	unsigned long	ip;
+	struct pt_regs	regs;
 	unsigned int	nr_interrupts;
 	bool		queued;
 };
@@ -71,15 +72,19 @@ static void perf_gate_count_stall(void)
 {
 	struct perf_gate_stall *stall = this_cpu_ptr(&perf_gate_stall);
 	struct pt_regs *regs = get_irq_regs();
-	unsigned long ip = regs ? instruction_pointer(regs) : 0;
 
 	/* One interrupt may run the work of several members. */
 	if (!stall->queued)
 		return;
 
 	stall->queued = false;
-	stall->nr_interrupts = ip == stall->ip ? stall->nr_interrupts + 1 : 0;
-	stall->ip = ip;
+	if (regs && !memcmp(&stall->regs, regs, sizeof(*regs))) {
+		stall->nr_interrupts++;
+		return;
+	}
+	stall->nr_interrupts = 0;
+	if (regs)
+		stall->regs = *regs;
 }
 
 /**

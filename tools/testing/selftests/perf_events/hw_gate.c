@@ -372,4 +372,60 @@ TEST_F(hw_gate, overflow_closes_the_window)
 		       NR_HW_WINDOWS * (HW_REST + overflows_late_by()), edges);
 }
 
+/* Open the tracepoint at the exit of the interrupts that run irq_work. */
+static int open_exit_of_interrupts(void)
+{
+	static const char * const names[] = { "powerpc/timer_interrupt_exit", "ipi/ipi_exit" };
+	struct perf_event_attr attr;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		if (tracepoint_id(names[i]) < 0)
+			continue;
+		attr = gate_attr(PERF_TYPE_TRACEPOINT, tracepoint_id(names[i]));
+		return gate_open(&attr, 0, -1);
+	}
+	return -1;
+}
+
+/* The PMU follows the gate in an interrupt of its own, whose exit moves the gate again. */
+TEST_F(hw_gate, trigger_in_the_interrupts_that_it_causes_stops_no_task)
+{
+	struct gate_triggers both;
+	bool done = false;
+	int status, i;
+	pid_t child;
+	__u64 end;
+
+	both.starter = open_exit_of_interrupts();
+	if (both.starter < 0)
+		SKIP(return, "no tracepoint after irq_work, or one that cannot be a trigger");
+	close(both.starter);
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		both.starter = open_exit_of_interrupts();
+		both.stopper = both.starter;
+		self->attr.sample_period = PERIOD;
+		if (set_both(&both, gate_open(&self->attr, 0, -1)))
+			_exit(1);
+		/* Interrupts come in the kernel and in user mode. */
+		end = clock_ns(CLOCK_MONOTONIC) + NSEC_PER_SEC / 2;
+		while (clock_ns(CLOCK_MONOTONIC) < end) {
+			call_getppid(100);
+			run_outside(100);
+		}
+		_exit(0);
+	}
+	for (i = 0; i < 3000 && !done; i++) {
+		usleep(10000);
+		done = waitpid(child, &status, WNOHANG) == child;
+	}
+	if (!done)
+		kill(child, SIGKILL);
+	ASSERT_TRUE(done);
+	EXPECT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+}
+
 TEST_HARNESS_MAIN
