@@ -109,14 +109,18 @@ void perf_gate_queue_work(struct perf_gate_account *account)
  * perf_gate_settle_work() - Settle a member that a firing had to leave to irq_work
  * @work:	perf_gate_account::work
  *
- * Context: Interrupt.
+ * Context: Interrupt, or a thread of the CPU that the work was queued on.
  */
 void perf_gate_settle_work(struct irq_work *work)
 {
 	struct perf_gate_account *account =
 		container_of(work, struct perf_gate_account, work);
-	int cpu = READ_ONCE(account->event->oncpu);
+	int cpu;
 
+	/* PREEMPT_RT runs work that waits for the tick in a thread. */
+	guard(irqsave)();
+
+	cpu = READ_ONCE(account->event->oncpu);
 	perf_gate_count_stall();
 	/*
 	 * If the event moved to another CPU, pmu::add() settled it there. But a firing
