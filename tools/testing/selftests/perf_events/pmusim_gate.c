@@ -5,6 +5,8 @@
  */
 #define _GNU_SOURCE
 
+#include <time.h>
+
 #include "../kselftest_harness.h"
 #include "pmusim_helpers.h"
 
@@ -135,6 +137,15 @@ static int fire(int counter, bool later)
 	return ret;
 }
 
+/* Stay on the CPU. */
+static void spin_ms(long ms)
+{
+	clock_t end = clock() + ms * (CLOCKS_PER_SEC / 1000);
+
+	while (clock() < end)
+		;
+}
+
 static bool moves_later(int context, bool nmi)
 {
 	return !nmi || context == SIM_SOFTIRQ || context == SIM_TASK;
@@ -229,8 +240,14 @@ TEST_F(gate, overflow_that_the_window_ends_before_its_interrupt_is_sampled)
 		EXPECT_EQ(0, ring_count(&self->ring, PERF_RECORD_SAMPLE));
 		ASSERT_EQ(0, fire(STARTER, later));
 		ASSERT_EQ(0, sim_tick(0, TARGET, 1));
-		/* irq_work delivers it, for which PowerPC waits for a timer. */
-		ASSERT_EQ(0, fire(STOPPER, true));
+		/*
+		 * irq_work delivers it while this task is on the CPU, for which PowerPC waits
+		 * for a timer.
+		 */
+		ASSERT_EQ(0, fire(STOPPER, false));
+		spin_ms(5);
+		if (later)
+			sleep_ms(5);
 		EXPECT_EQ(1, ring_count(&self->ring, PERF_RECORD_SAMPLE));
 		ASSERT_EQ(0, sim_tick(0, TARGET, 3 * PERIOD));
 		EXPECT_EQ(0, ring_count(&self->ring, PERF_RECORD_SAMPLE));
