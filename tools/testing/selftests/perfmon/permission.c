@@ -410,7 +410,9 @@ static int sampler_of_the_kernel(void)
 		return 99;
 	if (pfm_set_pmd(fd, 0, FAULTS, 0))
 		return 2;
-	pmd.reg_value = pmd.reg_short_reset = pmd.reg_long_reset = -100ULL;
+	pmd.reg_value = -100ULL;
+	pmd.reg_short_reset = -100ULL;
+	pmd.reg_long_reset = -100ULL;
 	if (pfm_write_pmds(fd, &pmd, 1) != -EACCES)
 		return 3;
 	/* A period that nothing reports is the first step to one that something reports. */
