@@ -44,12 +44,14 @@ awk '
 		for (i = 1; i < NF; i++)
 			field[$i] = $(i + 1)
 		bad += field["closed:"] - field["opened:"] != field["wall:"]
-		# The kernel does not read the two clocks at the same time.
-		bad += field["running:"] > 1.2 * field["wall:"] + 100000 || !field["tid:"]
+		# The kernel does not read the two clocks at the same time, and the host of a
+		# virtual machine may stop it in between.
+		stops += field["running:"] > 1.2 * field["wall:"] + 100000
+		bad += !field["tid:"]
 		bad += field["value:"] != 4 && field["value:"] != 200
 		many += field["value:"] == 200
 	}
-	END { exit bad || many < 8 || many > 10 }' "$tmp/windows"
+	END { exit bad || stops > 2 || many < 8 || many > 10 }' "$tmp/windows"
 gate_say "times, thread and count of a window" $? "$(cat "$tmp/windows")"
 perf script -i "$tmp/data" -D 2>/dev/null | grep -q 'PERF_RECORD_GATE'
 gate_say "raw dump" $? "$(perf script -i "$tmp/data" -D 2>&1 | tail -n 3)"
