@@ -102,7 +102,7 @@ static noinline void perf_gate_settle_active(struct perf_gate_account *account,
 		perf_gate_settle(account, time, !account->by_core);
 		perf_gate_follow(account, perf_gate_context(account, trigger, direct));
 	} else {
-		perf_gate_queue_work(account);
+		irq_work_queue(&account->work);
 	}
 }
 

@@ -344,7 +344,6 @@ void perf_gate_trace_move(struct perf_event *trigger, struct perf_gate *gate, bo
 /* settle.c */
 void perf_gate_settle_event(struct perf_event *event);
 void perf_gate_settle_work(struct irq_work *work);
-void perf_gate_queue_work(struct perf_gate_account *account);
 
 /* late.c */
 DECLARE_PER_CPU(struct perf_event *, perf_gate_late_event);

@@ -64,8 +64,9 @@ static bool perf_gate_can_fire(struct perf_event *event)
 
 #ifdef CONFIG_EVENT_TRACING
 	/*
-	 * A firing may queue irq_work, as a sample does. irq_work_exit allows no samples, because
-	 * its samples would then never end.
+	 * A firing may queue irq_work, as a sample does. At the exit of the interrupt that runs
+	 * irq_work, the next such interrupt would follow at once, for ever. The tracepoints
+	 * there have perf_perm.
 	 */
 	if (event->tp_event && event->tp_event->perf_perm)
 		return false;

@@ -16,9 +16,6 @@
 
 #include <linux/perf_event.h>
 #include <linux/rculist.h>
-#include <linux/string.h>
-
-#include <asm/irq_regs.h>
 
 #include "gate.h"
 #include "settle.h"
@@ -51,77 +48,18 @@ void perf_gate_settle_event(struct perf_event *event)
 		irq_work_queue(&account->work);
 }
 
-/*
- * A trigger may fire in the interrupt that runs the work for it, for example at the exit of
- * each interrupt. Then each work causes the next one, and the CPU never comes back to the
- * code that they interrupt. So count the interrupts in a row that have run such work and
- * found the same registers. An instruction that loops to itself changes some of them.
- */
-struct perf_gate_stall {
-	struct pt_regs	regs;
-	unsigned int	nr_interrupts;
-	bool		queued;
-};
-
-static DEFINE_PER_CPU(struct perf_gate_stall, perf_gate_stall);
-
-/* After this number of interrupts, the code that they interrupt goes on until the next tick. */
-#define PERF_GATE_MAX_STALL	16
-
-static void perf_gate_count_stall(void)
-{
-	struct perf_gate_stall *stall = this_cpu_ptr(&perf_gate_stall);
-	struct pt_regs *regs = get_irq_regs();
-
-	/* One interrupt may run the work of several members. */
-	if (!stall->queued)
-		return;
-
-	stall->queued = false;
-	if (regs && !memcmp(&stall->regs, regs, sizeof(*regs))) {
-		stall->nr_interrupts++;
-		return;
-	}
-	stall->nr_interrupts = 0;
-	if (regs)
-		stall->regs = *regs;
-}
-
-/**
- * perf_gate_queue_work() - Leave the settling of a member to irq_work
- * @account:	Account of the member, which runs on this CPU
- *
- * Context: Any.
- */
-void perf_gate_queue_work(struct perf_gate_account *account)
-{
-	struct irq_work *work = &account->work;
-
-	this_cpu_write(perf_gate_stall.queued, true);
-	if (this_cpu_read(perf_gate_stall.nr_interrupts) >= PERF_GATE_MAX_STALL)
-		atomic_or(IRQ_WORK_LAZY, &work->node.a_flags);
-	else
-		atomic_andnot(IRQ_WORK_LAZY, &work->node.a_flags);
-	irq_work_queue(work);
-}
-
 /**
  * perf_gate_settle_work() - Settle a member that a firing had to leave to irq_work
  * @work:	perf_gate_account::work
  *
- * Context: Interrupt, or a thread of the CPU that the work was queued on.
+ * Context: Interrupt.
  */
 void perf_gate_settle_work(struct irq_work *work)
 {
 	struct perf_gate_account *account =
 		container_of(work, struct perf_gate_account, work);
-	int cpu;
+	int cpu = READ_ONCE(account->event->oncpu);
 
-	/* PREEMPT_RT runs work that waits for the tick in a thread. */
-	guard(irqsave)();
-
-	cpu = READ_ONCE(account->event->oncpu);
-	perf_gate_count_stall();
 	/*
 	 * If the event moved to another CPU, pmu::add() settled it there. But a firing
 	 * on that CPU may have found this work pending here, so pass the work on.

@@ -72,7 +72,7 @@ noinline void perf_gate_steer(struct perf_gate_account *account,
 		/* The event starts late, so its window is not whole. */
 		if (!perf_gate_wants_stop(account))
 			perf_gate_drop_window(account->event);
-		perf_gate_queue_work(account);
+		irq_work_queue(&account->work);
 		return;
 	}
 
