@@ -296,10 +296,10 @@ int evlist__open_guards(struct evlist *evlist, struct target *target)
 	struct gate *gate;
 	int err;
 
-	list_for_each_entry(gate, &evlist->gates->gates, node) {
+	list_for_each_entry(gate, &evlist__gates(evlist)->gates, node) {
 		if (!gate->guard || !gate->reference)
 			continue;
-		err = gate__open_guard(evlist->gates, gate, target);
+		err = gate__open_guard(evlist__gates(evlist), gate, target);
 		if (err)
 			return err;
 	}
@@ -357,7 +357,7 @@ static int gates__open_escape(struct gates *gates, struct gate *gate, struct gat
  */
 int evlist__open_escapes(struct evlist *evlist, struct target *target)
 {
-	struct gates *gates = evlist->gates;
+	struct gates *gates = evlist__gates(evlist);
 	struct gate *gate, *guarded = NULL;
 	struct gate_escape *escape;
 	char msg[BUFSIZ];
@@ -395,13 +395,13 @@ void evlist__enable_guards(struct evlist *evlist)
 	struct gate_escape *escape;
 	struct gate *gate;
 
-	list_for_each_entry(gate, &evlist->gates->gates, node) {
+	list_for_each_entry(gate, &evlist__gates(evlist)->gates, node) {
 		if (gate->guard && gate->guard->forks)
 			evsel__enable(gate->guard->forks);
 		if (gate->guard && gate->guard->execs)
 			evsel__enable(gate->guard->execs);
 	}
-	list_for_each_entry(escape, &evlist->gates->escapes, node) {
+	list_for_each_entry(escape, &evlist__gates(evlist)->escapes, node) {
 		if (escape->evsel)
 			evsel__enable(escape->evsel);
 	}
@@ -417,7 +417,7 @@ void evlist__disable_escapes(struct evlist *evlist)
 {
 	struct gate_escape *escape;
 
-	list_for_each_entry(escape, &evlist->gates->escapes, node) {
+	list_for_each_entry(escape, &evlist__gates(evlist)->escapes, node) {
 		if (escape->evsel && escape->switches)
 			evsel__disable(escape->evsel);
 	}
@@ -432,14 +432,14 @@ void evlist__close_guards(struct evlist *evlist)
 	struct gate_escape *escape;
 	struct gate *gate;
 
-	list_for_each_entry(gate, &evlist->gates->gates, node) {
+	list_for_each_entry(gate, &evlist__gates(evlist)->gates, node) {
 		if (gate->guard) {
-			close_event(evlist->gates, &gate->guard->forks);
-			close_event(evlist->gates, &gate->guard->execs);
+			close_event(evlist__gates(evlist), &gate->guard->forks);
+			close_event(evlist__gates(evlist), &gate->guard->execs);
 		}
 	}
-	list_for_each_entry(escape, &evlist->gates->escapes, node)
-		close_event(evlist->gates, &escape->evsel);
+	list_for_each_entry(escape, &evlist__gates(evlist)->escapes, node)
+		close_event(evlist__gates(evlist), &escape->evsel);
 }
 
 static u64 read_count(struct evsel *evsel, int x, int y)
@@ -662,11 +662,11 @@ void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax)
 	struct gate *gate;
 	int steps, i;
 
-	if (!evlist->gates)
+	if (!evlist__gates(evlist))
 		return;
 
 	steps = target__none(target) ? 0 : SETTLE_STEPS;
-	list_for_each_entry(gate, &evlist->gates->gates, node) {
+	list_for_each_entry(gate, &evlist__gates(evlist)->gates, node) {
 		u64 missed = 0;
 
 		if ((!gate->function && !gate->guard) || gate->ends_with_program)
@@ -679,7 +679,7 @@ void evlist__check_gates(struct evlist *evlist, struct target *target, bool lax)
 		}
 		gate->nr_open = balance__nr_open(&balance);
 		if (gate->guard)
-			gates__count_escapes(evlist->gates, &balance);
+			gates__count_escapes(evlist__gates(evlist), &balance);
 		for (i = 0; i < gate->nr_off; i++)
 			missed += gate_trigger__missed(gate->off[i]);
 		/* Calls that were in progress when perf attached return without an entry. */
@@ -716,10 +716,10 @@ void evlist__count_open(struct evlist *evlist, struct target *target)
 	struct balance balance;
 	struct gate *gate;
 
-	if (!evlist->gates)
+	if (!evlist__gates(evlist))
 		return;
 
-	list_for_each_entry(gate, &evlist->gates->gates, node) {
+	list_for_each_entry(gate, &evlist__gates(evlist)->gates, node) {
 		if (!gate->function)
 			continue;
 		gate__count_balance(gate, target, &balance);
@@ -737,9 +737,9 @@ bool evlist__gates_not_exact(struct evlist *evlist)
 {
 	struct gate *gate;
 
-	if (!evlist->gates)
+	if (!evlist__gates(evlist))
 		return false;
-	list_for_each_entry(gate, &evlist->gates->gates, node) {
+	list_for_each_entry(gate, &evlist__gates(evlist)->gates, node) {
 		if (gate->not_exact)
 			return true;
 	}

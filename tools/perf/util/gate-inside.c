@@ -487,9 +487,9 @@ int gate__set_inside(struct evlist *evlist, struct gate *gate, const char *insid
 		return gate__set_syscall(evlist, gate, inside + strlen("syscalls:"));
 	/* kernel::parse is a C++ name. */
 	if (strstarts(inside, "kernel:") && !strstarts(inside, "kernel::")) {
-		err = gate__set_kernel_function(evlist->gates, gate, inside,
+		err = gate__set_kernel_function(evlist__gates(evlist), gate, inside,
 						inside + strlen("kernel:"));
-		return err ?: gate__set_leaver(evlist->gates, gate, target);
+		return err ?: gate__set_leaver(evlist__gates(evlist), gate, target);
 	}
 
 	/* The first colon may be that of mark:NAME, or of FILE:LINE-LINE. */
@@ -506,21 +506,21 @@ int gate__set_inside(struct evlist *evlist, struct gate *gate, const char *insid
 	if (!path)
 		return -EINVAL;
 	if (strstarts(name, "mark:")) {
-		err = gate__set_mark(evlist->gates, gate, path, name + strlen("mark:"));
+		err = gate__set_mark(evlist__gates(evlist), gate, path, name + strlen("mark:"));
 	} else if (len) {
 		char *file = strndup(name, inside + len - name);
 
-		err = file ? gate__set_lines(evlist->gates, gate, path, file, first, last) : -ENOMEM;
+		err = file ? gate__set_lines(evlist__gates(evlist), gate, path, file, first, last) : -ENOMEM;
 		free(file);
 	} else {
-		err = gate__set_function(evlist->gates, gate, path, name);
+		err = gate__set_function(evlist__gates(evlist), gate, path, name);
 	}
-	if (!err && !evlist->gates->lax && !gate->ends_with_program) {
+	if (!err && !evlist__gates(evlist)->lax && !gate->ends_with_program) {
 		char *started = target__none(target) && program ? find_program(program) : NULL;
 
-		err = gates__find_escapes(evlist->gates, path, target, started);
+		err = gates__find_escapes(evlist__gates(evlist), path, target, started);
 		free(started);
 	}
 	free(path);
-	return err ?: gate__set_leaver(evlist->gates, gate, target);
+	return err ?: gate__set_leaver(evlist__gates(evlist), gate, target);
 }

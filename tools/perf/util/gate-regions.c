@@ -172,10 +172,10 @@ int evlist__setup_regions(struct evlist *evlist, const struct gate_opts *opts,
 
 	if (!originals)
 		return -ENOMEM;
-	evlist->gates->has_regions = true;
+	evlist__gates(evlist)->has_regions = true;
 	evlist__take_originals(evlist, originals);
 	for (i = 0; i < opts->nr_inside && !err; i++) {
-		gate = gates__new_gate(evlist->gates);
+		gate = gates__new_gate(evlist__gates(evlist));
 		if (!gate) {
 			err = -ENOMEM;
 			break;
@@ -187,7 +187,7 @@ int evlist__setup_regions(struct evlist *evlist, const struct gate_opts *opts,
 	evlist__delete(originals);
 
 	/* A trigger may be an event of the list, which is complete from here on. */
-	list_for_each_entry(gate, &evlist->gates->gates, node) {
+	list_for_each_entry(gate, &evlist__gates(evlist)->gates, node) {
 		if (!err)
 			err = gate__set_inside(evlist, gate, gate->region, target, program);
 	}

@@ -53,7 +53,7 @@ static void evlist__group_by_region(struct evlist *evlist)
 	struct gate *gate;
 	int idx = 0;
 
-	list_for_each_entry(gate, &evlist->gates->gates, node) {
+	list_for_each_entry(gate, &evlist__gates(evlist)->gates, node) {
 		last = NULL;
 		evlist__for_each_entry_safe(evlist, next, evsel) {
 			if (evsel->gate != gate)
@@ -81,7 +81,7 @@ static void evlist__group_by_region(struct evlist *evlist)
  */
 int evlist__add_gate_tools(struct evlist *evlist)
 {
-	struct gates *gates = evlist->gates;
+	struct gates *gates = evlist__gates(evlist);
 	struct evsel *evsel, *tmp;
 	struct gate *gate;
 	bool only;
@@ -221,7 +221,7 @@ void evlist__scale_gates(struct evlist *evlist)
 	struct perf_cpu cpu;
 	int idx, thread;
 
-	if (!evlist->gates)
+	if (!evlist__gates(evlist))
 		return;
 
 	evlist__for_each_entry(evlist, evsel) {
@@ -317,7 +317,7 @@ int evlist__restore_gates(struct evlist *evlist)
 	const char *where;
 	bool not_exact;
 
-	if (evlist->gates)
+	if (evlist__gates(evlist))
 		return 0;
 	evlist__for_each_entry(evlist, evsel) {
 		not_exact = evsel__take_mark(evsel);
@@ -325,7 +325,7 @@ int evlist__restore_gates(struct evlist *evlist)
 		if (where) {
 			if (evlist__new_gates(evlist))
 				return -ENOMEM;
-			gate = gates__new_gate(evlist->gates);
+			gate = gates__new_gate(evlist__gates(evlist));
 			if (!gate)
 				return -ENOMEM;
 			/* With a single gate, event names do not contain its description. */
@@ -343,11 +343,11 @@ int evlist__restore_gates(struct evlist *evlist)
 			evsel->tool_event = PERF_TOOL_GATE_WALL;
 		}
 	}
-	if (!evlist->gates)
+	if (!evlist__gates(evlist))
 		return 0;
 	evlist__for_each_entry(evlist, evsel) {
 		if (!evsel->gate && evsel->core.attr.read_format & PERF_FORMAT_GATE_COUNT)
-			evsel->gate = gates__of_file(evlist->gates, evsel);
+			evsel->gate = gates__of_file(evlist__gates(evlist), evsel);
 	}
 	return 0;
 }
@@ -360,10 +360,10 @@ void evlist__warn_no_window(struct evlist *evlist)
 {
 	struct gate *gate;
 
-	if (!evlist->gates)
+	if (!evlist__gates(evlist))
 		return;
 
-	list_for_each_entry(gate, &evlist->gates->gates, node) {
+	list_for_each_entry(gate, &evlist__gates(evlist)->gates, node) {
 		if (gate->nr_on && gate->reference && !gate->was_open)
 			pr_warning("No window was opened: %s was not reached while events were enabled.\n",
 				   gate->on[0]->name);

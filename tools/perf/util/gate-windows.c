@@ -86,7 +86,7 @@ int evlist__setup_windows(struct evlist *evlist, bool per_window)
 	struct gate_windows *windows;
 	struct evsel *evsel;
 
-	if (per_window && !evlist->gates) {
+	if (per_window && !evlist__gates(evlist)) {
 		pr_err("--per-window: no event has a gate, see --inside, --gate-on and --gate-off\n");
 		return -EINVAL;
 	}
@@ -94,7 +94,7 @@ int evlist__setup_windows(struct evlist *evlist, bool per_window)
 		pr_err("The kernel cannot record each window of a gate, which --per-window needs.\n");
 		return -EOPNOTSUPP;
 	}
-	if (!evlist->gates)
+	if (!evlist__gates(evlist))
 		return 0;
 
 	evlist__for_each_entry(evlist, evsel) {
@@ -129,7 +129,7 @@ int evlist__setup_window_records(struct evlist *evlist, struct target *target, u
 	struct gate_windows *windows;
 	struct evsel *evsel;
 
-	if (!evlist->gates) {
+	if (!evlist__gates(evlist)) {
 		pr_err("--windows: no event has a gate, see --inside, --gate-on and --gate-off\n");
 		return -EINVAL;
 	}
@@ -276,7 +276,7 @@ int evlist__open_windows(struct evlist *evlist, struct target *target)
 	int err;
 
 	evlist__for_each_entry(evlist, evsel) {
-		err = evsel__open_windows(evsel, evlist->gates, target);
+		err = evsel__open_windows(evsel, evlist__gates(evlist), target);
 		if (err)
 			return err;
 	}
@@ -321,7 +321,7 @@ void evlist__close_windows(struct evlist *evlist)
 		wall = evsel__wall(evsel);
 		if (wall) {
 			evsel__close(wall);
-			evlist__remove(evlist->gates->evlist, wall);
+			evlist__remove(evlist__gates(evlist)->evlist, wall);
 			evsel__delete(wall);
 		}
 		if (evsel->windows)

@@ -172,7 +172,7 @@ struct gate_trigger *gates__find_trigger(struct gates *gates, const char *name)
 struct gate_trigger *evlist__gate_trigger(struct evlist *evlist, const char *name,
 					  const char *what)
 {
-	struct gates *gates = evlist->gates;
+	struct gates *gates = evlist__gates(evlist);
 	struct gate_trigger *trigger;
 	struct evsel *source, *proto;
 
@@ -249,7 +249,7 @@ static struct gate *evlist__gate(struct evlist *evlist, const char *on, const ch
 				 const char *on_what, const char *off_what)
 {
 	struct gate_trigger *starter = NULL, *stopper = NULL;
-	struct gates *gates = evlist->gates;
+	struct gates *gates = evlist__gates(evlist);
 	struct gate *gate;
 	int ret;
 
@@ -299,7 +299,7 @@ int evlist__new_gates(struct evlist *evlist)
 {
 	struct gates *gates;
 
-	if (evlist->gates)
+	if (evlist__gates(evlist))
 		return 0;
 
 	gates = zalloc(sizeof(*gates));
@@ -313,7 +313,7 @@ int evlist__new_gates(struct evlist *evlist)
 		free(gates);
 		return -ENOMEM;
 	}
-	evlist->gates = gates;
+	evlist__set_gates(evlist, gates);
 	return 0;
 }
 
@@ -397,12 +397,12 @@ static int evlist__setup_all(struct evlist *evlist, const struct gate_opts *opts
 		return 0;
 	if (evlist__new_gates(evlist))
 		return -ENOMEM;
-	evlist->gates->lax = opts->lax;
+	evlist__gates(evlist)->lax = opts->lax;
 	if (opts->nr_inside > 1)
 		return evlist__setup_regions(evlist, opts, target, program);
 
 	if (opts->nr_inside) {
-		*all = gates__new_gate(evlist->gates);
+		*all = gates__new_gate(evlist__gates(evlist));
 		if (!*all)
 			return -ENOMEM;
 		(*all)->of_options = true;
@@ -446,7 +446,7 @@ int evlist__setup_gates(struct evlist *evlist, const struct gate_opts *opts,
 			return err;
 	}
 
-	if (!evlist->gates)
+	if (!evlist__gates(evlist))
 		return 0;
 
 	if (!perf_can_gate()) {
@@ -468,7 +468,7 @@ int evlist__setup_gates(struct evlist *evlist, const struct gate_opts *opts,
  */
 const char *evlist__gate_where(struct evlist *evlist)
 {
-	struct gates *gates = evlist->gates;
+	struct gates *gates = evlist__gates(evlist);
 
 	if (!gates || !list_is_singular(&gates->gates))
 		return NULL;
@@ -484,7 +484,7 @@ const char *evlist__gate_where(struct evlist *evlist)
  */
 const char *evsel__region(struct evsel *evsel)
 {
-	struct gates *gates = evsel->evlist ? evsel->evlist->gates : NULL;
+	struct gates *gates = evsel->evlist ? evlist__gates(evsel->evlist) : NULL;
 
 	if (!gates || !gates->has_regions)
 		return NULL;
@@ -759,7 +759,7 @@ static int gate__open_reference(struct gates *gates, struct gate *gate, struct t
  */
 int evlist__open_gates(struct evlist *evlist, struct target *target, bool may_retry)
 {
-	struct gates *gates = evlist->gates;
+	struct gates *gates = evlist__gates(evlist);
 	struct perf_cpu_map *cpus;
 	struct evsel *evsel;
 	struct gate *gate;
@@ -840,12 +840,12 @@ static void gates__set_enabled(struct gates *gates, bool stoppers, bool enable)
  */
 void evlist__enable_gates(struct evlist *evlist)
 {
-	if (evlist->gates) {
-		gates__set_references(evlist->gates, /*enable=*/true);
+	if (evlist__gates(evlist)) {
+		gates__set_references(evlist__gates(evlist), /*enable=*/true);
 		evlist__enable_windows(evlist, /*enable=*/true);
 		evlist__enable_guards(evlist);
-		gates__set_enabled(evlist->gates, /*stoppers=*/true, /*enable=*/true);
-		gates__set_enabled(evlist->gates, /*stoppers=*/false, /*enable=*/true);
+		gates__set_enabled(evlist__gates(evlist), /*stoppers=*/true, /*enable=*/true);
+		gates__set_enabled(evlist__gates(evlist), /*stoppers=*/false, /*enable=*/true);
 	}
 }
 
@@ -858,9 +858,9 @@ void evlist__enable_gates(struct evlist *evlist)
  */
 void evlist__disable_gates(struct evlist *evlist)
 {
-	if (evlist->gates) {
-		gates__set_enabled(evlist->gates, /*stoppers=*/false, /*enable=*/false);
-		gates__set_references(evlist->gates, /*enable=*/false);
+	if (evlist__gates(evlist)) {
+		gates__set_enabled(evlist__gates(evlist), /*stoppers=*/false, /*enable=*/false);
+		gates__set_references(evlist__gates(evlist), /*enable=*/false);
 		evlist__enable_windows(evlist, /*enable=*/false);
 		evlist__disable_escapes(evlist);
 	}
@@ -876,24 +876,24 @@ void evlist__close_gates(struct evlist *evlist)
 	struct gate_trigger *trigger;
 	struct gate *gate;
 
-	if (!evlist->gates)
+	if (!evlist__gates(evlist))
 		return;
 
 	evlist__close_guards(evlist);
 	evlist__close_windows(evlist);
-	list_for_each_entry(trigger, &evlist->gates->triggers, node) {
+	list_for_each_entry(trigger, &evlist__gates(evlist)->triggers, node) {
 		list_for_each_entry_safe(instance, next, &trigger->instances, node) {
 			evsel__close(instance->evsel);
-			evlist__remove(evlist->gates->evlist, instance->evsel);
+			evlist__remove(evlist__gates(evlist)->evlist, instance->evsel);
 			evsel__delete(instance->evsel);
 			list_del(&instance->node);
 			free(instance);
 		}
 	}
-	list_for_each_entry(gate, &evlist->gates->gates, node) {
+	list_for_each_entry(gate, &evlist__gates(evlist)->gates, node) {
 		if (gate->has_own_reference) {
 			evsel__close(gate->reference);
-			evlist__remove(evlist->gates->evlist, gate->reference);
+			evlist__remove(evlist__gates(evlist)->evlist, gate->reference);
 			evsel__delete(gate->reference);
 			gate->has_own_reference = false;
 		}
@@ -912,11 +912,11 @@ void evlist__delete_gates(struct evlist *evlist)
 	struct gate_escape *escape, *next_escape;
 	struct gate *gate, *next_gate;
 
-	if (!evlist->gates)
+	if (!evlist__gates(evlist))
 		return;
 
 	evlist__close_gates(evlist);
-	list_for_each_entry_safe(trigger, next_trigger, &evlist->gates->triggers, node) {
+	list_for_each_entry_safe(trigger, next_trigger, &evlist__gates(evlist)->triggers, node) {
 		list_del(&trigger->node);
 		evsel__delete(trigger->proto);
 		gate_trigger__delete_tracefs(trigger);
@@ -924,19 +924,20 @@ void evlist__delete_gates(struct evlist *evlist)
 		free(trigger->name);
 		free(trigger);
 	}
-	list_for_each_entry_safe(escape, next_escape, &evlist->gates->escapes, node) {
+	list_for_each_entry_safe(escape, next_escape, &evlist__gates(evlist)->escapes, node) {
 		list_del(&escape->node);
 		free(escape->path);
 		free(escape);
 	}
-	free(evlist->gates->files);
-	list_for_each_entry_safe(gate, next_gate, &evlist->gates->gates, node) {
+	free(evlist__gates(evlist)->files);
+	list_for_each_entry_safe(gate, next_gate, &evlist__gates(evlist)->gates, node) {
 		list_del(&gate->node);
 		free(gate->function);
 		free(gate->where);
 		free(gate->guard);
 		free(gate);
 	}
-	evlist__delete(evlist->gates->evlist);
-	zfree(&evlist->gates);
+	evlist__delete(evlist__gates(evlist)->evlist);
+	free(evlist__gates(evlist));
+	evlist__set_gates(evlist, NULL);
 }

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 
 #include <pthread.h>
-#include <sys/resource.h>
 
 #include "../kselftest_harness.h"
 #include "pmusim_helpers.h"
@@ -280,14 +279,6 @@ TEST_F(count, the_timer_counts_at_its_rate)
 	EXPECT_TRUE(good) {
 		TH_LOG("%llu in %llu ns", counted, time[2] - time[1]);
 	}
-}
-
-static __u64 nr_switches(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_THREAD, &usage);
-	return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
 TEST_F(count, each_switch_to_a_task_counts)

@@ -23,6 +23,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -181,6 +182,15 @@ static inline int sim_open_cpu(__u64 config, int cpu)
 	struct perf_event_attr attr = sim_attr("pmusim", config);
 
 	return sim_open(&attr, -1, cpu, -1);
+}
+
+/* How often this thread has left its CPU */
+static inline __u64 nr_switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
 static inline int sim_ioctl(int fd, unsigned long cmd, unsigned long arg)

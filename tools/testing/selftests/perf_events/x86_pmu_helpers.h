@@ -199,24 +199,52 @@ static inline long number_in(const char *path)
 	return len > 0 ? atol(text) : -1;
 }
 
-/* Intel PMUs have one switch for all counters; AMD PMUs start and stop each separately. */
-static inline bool counters_have_one_switch(void)
+static inline bool is_intel(void)
 {
 	unsigned int eax, ebx, ecx, edx;
 
 	return __get_cpuid(0, &eax, &ebx, &ecx, &edx) && ebx == signature_INTEL_ebx;
 }
 
+/* Number of counters of AMD's performance monitoring version 2, 0 on other processors */
+static inline int nr_amd_v2_counters(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	if (is_intel() || !__get_cpuid(0x80000022, &eax, &ebx, &ecx, &edx) || !(eax & 1))
+		return 0;
+	return ebx & 0xf;
+}
+
+/* Other PMUs than these start and stop each counter separately. */
+static inline bool counters_have_one_switch(void)
+{
+	return is_intel() || nr_amd_v2_counters();
+}
+
 #define NMI_WATCHDOG	"/proc/sys/kernel/nmi_watchdog"
+
+/* Number of counters for any event */
+static inline int nr_general_counters(void)
+{
+	unsigned int eax, ebx, ecx, edx;
+
+	if (is_intel())
+		return __get_cpuid(0xa, &eax, &ebx, &ecx, &edx) ? eax >> 8 & 0xff : 0;
+	if (nr_amd_v2_counters())
+		return nr_amd_v2_counters();
+	/* Processors since family 15h have six. */
+	return __get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) && ecx & 1 << 23 ? 6 : 4;
+}
 
 /*
  * Number of events that can count instructions at the same time. Intel has a fixed
- * counter for them beside four for any event. The NMI watchdog counts cycles, for which
- * Intel has another fixed counter; on AMD it takes one of the four.
+ * counter for them beside those for any event. The NMI watchdog counts cycles, for which
+ * Intel has another fixed counter; on AMD it takes one of those.
  */
 static inline int nr_instruction_counters(void)
 {
-	return counters_have_one_switch() ? 5 : 4 - (number_in(NMI_WATCHDOG) == 1);
+	return nr_general_counters() + (is_intel() ? 1 : -(number_in(NMI_WATCHDOG) == 1));
 }
 
 /*

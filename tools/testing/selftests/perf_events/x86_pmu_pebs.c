@@ -82,7 +82,7 @@ FIXTURE_SETUP(x86_pmu_pebs)
 	self->target = -1;
 	if (triggers_open(_metadata, &self->triggers))
 		return;
-	if (!counters_have_one_switch())
+	if (!is_intel())
 		SKIP(return, "no PEBS: not a processor of Intel");
 	ASSERT_EQ(0, pin_to_cpu(cpu));
 	self->scale = variant->config == PERF_COUNT_HW_CPU_CYCLES && cpi ? cpi : 1;
