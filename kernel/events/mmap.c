@@ -376,8 +376,8 @@ int perf_mmap(struct file *file, struct vm_area_struct *vma)
 		return ret;
 
 	/*
-	 * Do not copy the mapping: a child of fork() has the descriptor, and can map the
-	 * buffer itself if it wants to read it.
+	 * A child of fork() has the descriptor, and maps the buffer itself if
+	 * it wants to read it.
 	 */
 	vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
 	vma->vm_ops = &perf_mmap_vmops;

@@ -74,6 +74,16 @@ static void user_page_event(struct user_page_test *up, struct perf_event *event,
 	event->state = PERF_EVENT_STATE_ACTIVE;
 }
 
+static u64 *ctx_time(struct user_page_test *up)
+{
+	return &up->ctx.time;
+}
+
+static u64 *ctx_timestamp(struct user_page_test *up)
+{
+	return &up->ctx.timestamp;
+}
+
 static int user_page_test_init(struct kunit *test)
 {
 	struct user_page_test *up = kvzalloc(sizeof(*up), GFP_KERNEL);
@@ -139,7 +149,7 @@ static void move_counter(struct user_page_test *up, u32 round)
 
 static void move_times(struct user_page_test *up, u32 round)
 {
-	up->ctx.timestamp = 1000ULL * round;
+	*ctx_timestamp(up) = 1000ULL * round;
 }
 
 /*
@@ -193,7 +203,7 @@ static void fields_are_where_programs_look(struct kunit *test)
 
 	up->event.hw.idx = 3;
 	local64_set(&up->event.count, 0x1122334455667788);
-	up->ctx.timestamp = 5000;
+	*ctx_timestamp(up) = 5000;
 	up->event.total_time_enabled = 300;
 	up->event.total_time_running = 200;
 	update(up);
@@ -421,7 +431,7 @@ static void times_of_a_running_event_go_to_the_last_switch(struct kunit *test)
 	up->event.total_time_enabled = 300;
 	up->event.total_time_running = 200;
 	up->event.tstamp = 1500;
-	up->ctx.timestamp = 10000;
+	*ctx_timestamp(up) = 10000;
 	up->ctx.timeoffset = -8000;
 	update(up);
 	KUNIT_EXPECT_EQ(test, up->page->time_enabled, 800);
@@ -437,7 +447,7 @@ static int bring_context_up_to_date(void *data)
 	unsigned int i = 0;
 
 	while (!kthread_should_stop()) {
-		WRITE_ONCE(up->ctx.timestamp, far_times[i++ % 2]);
+		WRITE_ONCE(*ctx_timestamp(up), far_times[i++ % 2]);
 		if (!(i % 1024))
 			cond_resched();
 	}
@@ -452,7 +462,7 @@ static void time_is_never_made_of_two_halves(struct kunit *test)
 	struct task_struct *other;
 	u64 enabled;
 
-	up->ctx.timestamp = far_times[0];
+	*ctx_timestamp(up) = far_times[0];
 	other = kthread_run(bring_context_up_to_date, up, "user_page_kunit");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(other));
 	do {
@@ -474,7 +484,7 @@ static void waiting_event_is_enabled_and_does_not_run(struct kunit *test)
 	up->event.total_time_enabled = 300;
 	up->event.total_time_running = 200;
 	up->event.tstamp = 1500;
-	up->ctx.time = 2000;
+	*ctx_time(up) = 2000;
 	update(up);
 	KUNIT_EXPECT_EQ(test, up->page->time_enabled, 800);
 	KUNIT_EXPECT_EQ(test, up->page->time_running, 200);
@@ -489,8 +499,8 @@ static void times_of_a_disabled_event_stand(struct kunit *test)
 	up->event.total_time_enabled = 300;
 	up->event.total_time_running = 200;
 	up->event.tstamp = 1500;
-	up->ctx.time = 2000;
-	up->ctx.timestamp = 2000;
+	*ctx_time(up) = 2000;
+	*ctx_timestamp(up) = 2000;
 	up->page->cap_user_time = 1;
 	update(up);
 	KUNIT_EXPECT_EQ(test, up->page->time_enabled, 300);
@@ -503,7 +513,7 @@ static void event_never_enabled_keeps_what_tells_of_the_clock(struct kunit *test
 	struct user_page_test *up = test->priv;
 
 	up->event.state = PERF_EVENT_STATE_OFF;
-	up->ctx.time = 2000;
+	*ctx_time(up) = 2000;
 	up->page->cap_user_time = 1;
 	update(up);
 	KUNIT_EXPECT_EQ(test, up->page->time_enabled, 0);
@@ -522,7 +532,7 @@ static void times_of_a_member_stand_with_its_leader(struct kunit *test)
 	up->event.state = PERF_EVENT_STATE_INACTIVE;
 	up->event.total_time_enabled = 300;
 	up->event.tstamp = 1500;
-	up->ctx.time = 2000;
+	*ctx_time(up) = 2000;
 	up->page->cap_user_time = 1;
 	update(up);
 	KUNIT_EXPECT_EQ(test, up->page->time_enabled, 300);
@@ -561,7 +571,7 @@ static void times_of_a_closed_event_stand(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(states); i++) {
 		up->event.state = states[i];
 		up->page->cap_user_time = 1;
-		up->ctx.time += 1000;
+		*ctx_time(up) += 1000;
 		update(up);
 		KUNIT_EXPECT_EQ(test, up->page->time_enabled, 300);
 		KUNIT_EXPECT_EQ(test, up->page->time_running, 200);
@@ -648,7 +658,7 @@ static void page_of_an_event_that_waits_is_written_here(struct kunit *test)
 	struct user_page_test *up = test->priv;
 
 	up->event.state = PERF_EVENT_STATE_INACTIVE;
-	up->ctx.time = 2000;
+	*ctx_time(up) = 2000;
 	local64_set(&up->event.count, 1000);
 	perf_event_publish(&up->event, false);
 	KUNIT_EXPECT_EQ(test, up->page->offset, 1000);

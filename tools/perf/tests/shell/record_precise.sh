@@ -13,6 +13,9 @@ caps=/sys/bus/event_source/devices/cpu/caps/max_precise
 [ -r $caps ] || gate_skip "the PMU does not tell how precise it can be"
 # The kernel tells it only while there is an event of the PMU, such as the NMI watchdog's.
 max=$(perf stat -e cycles:u -o "$tmp/stat" -- cat $caps)
+# AMD has another PMU for cycles, which the kernel takes for precise ones.
+precise_cycles=$max
+[ ! -d /sys/bus/event_source/devices/ibs_op ] || precise_cycles=2
 work="$perf test -w brstack 400000"
 
 # The kernel lowers the sample rate when interrupts take long, as on a host that stalls.
@@ -33,7 +36,7 @@ precision()
 
 perf record -q -o "$tmp/data" --inside brstack -- $work >"$tmp/err" 2>&1
 gate_say "the default event has a gate" $? "$(cat "$tmp/err")"
-gate_is "the default event is as precise as the PMU can be" "$(precision)" "$max"
+gate_is "the default event is as precise as the PMU can be" "$(precision)" "$precise_cycles"
 
 # A period of instructions, so samples can be counted
 perf stat -x, -o "$tmp/counts" -e instructions:u --inside brstack -- $work
@@ -48,7 +51,9 @@ taken=$(wc -l <"$tmp/symbols")
 	[ $((taken * 100)) -le $((due * 105)) ]
 gate_say "samples are as many as periods inside" $? "$taken of $due"
 outside=$(grep -cvE "^brstack(_bench|_foo|_bar)?\$" "$tmp/symbols")
-gate_is "no sample is of outside" "$outside" 0
+# Without a record, a sample whose interrupt is late has the address of where the window ends.
+[ "$outside" -le $((max ? 0 : 1)) ]
+gate_say "no sample is of outside" $? "$outside are"
 
 if [ "$max" -lt 3 ]; then
 	refuses "more precision than the PMU has" "instructions:upppH* cannot have a gate" \

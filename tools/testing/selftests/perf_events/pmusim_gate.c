@@ -137,7 +137,7 @@ static int fire(int counter, bool later)
 	return ret;
 }
 
-/* What an event with PERF_FORMAT_LOST alone reads as */
+/* The answer to a read of an event with PERF_FORMAT_LOST alone */
 struct count_and_lost {
 	__u64 count, lost;
 };

@@ -12,6 +12,11 @@
 #include <linux/perf_event.h>
 #include "perfmon_layout.h"
 
+#define SYSCALL0	my_syscall0
+#define SYSCALL1	my_syscall1
+#define SYSCALL2	my_syscall2
+#define SYSCALL3	my_syscall3
+#define SYSCALL4	my_syscall4
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define PAGE		4096
 #define NR_PAGES	64
@@ -37,62 +42,62 @@ static void check(int good, int line, const char *what)
 
 static long pfm_create(struct pfarg_ctx *ctx, const char *fmt, void *arg, size_t size)
 {
-	return my_syscall4(__NR_pfm_create_context, ctx, fmt, arg, size);
+	return SYSCALL4(__NR_pfm_create_context, ctx, fmt, arg, size);
 }
 
 static long pfm_write_pmcs(int fd, struct pfarg_pmc *vec, int n)
 {
-	return my_syscall3(__NR_pfm_write_pmcs, fd, vec, n);
+	return SYSCALL3(__NR_pfm_write_pmcs, fd, vec, n);
 }
 
 static long pfm_write_pmds(int fd, struct pfarg_pmd *vec, int n)
 {
-	return my_syscall3(__NR_pfm_write_pmds, fd, vec, n);
+	return SYSCALL3(__NR_pfm_write_pmds, fd, vec, n);
 }
 
 static long pfm_read_pmds(int fd, struct pfarg_pmd *vec, int n)
 {
-	return my_syscall3(__NR_pfm_read_pmds, fd, vec, n);
+	return SYSCALL3(__NR_pfm_read_pmds, fd, vec, n);
 }
 
 static long pfm_load(int fd, struct pfarg_load *load)
 {
-	return my_syscall2(__NR_pfm_load_context, fd, load);
+	return SYSCALL2(__NR_pfm_load_context, fd, load);
 }
 
 static long pfm_start(int fd, struct pfarg_start *start)
 {
-	return my_syscall2(__NR_pfm_start, fd, start);
+	return SYSCALL2(__NR_pfm_start, fd, start);
 }
 
 static long pfm_stop(int fd)
 {
-	return my_syscall1(__NR_pfm_stop, fd);
+	return SYSCALL1(__NR_pfm_stop, fd);
 }
 
 static long pfm_restart(int fd)
 {
-	return my_syscall1(__NR_pfm_restart, fd);
+	return SYSCALL1(__NR_pfm_restart, fd);
 }
 
 static long pfm_create_evtsets(int fd, struct pfarg_setdesc *vec, int n)
 {
-	return my_syscall3(__NR_pfm_create_evtsets, fd, vec, n);
+	return SYSCALL3(__NR_pfm_create_evtsets, fd, vec, n);
 }
 
 static long pfm_getinfo_evtsets(int fd, struct pfarg_setinfo *vec, int n)
 {
-	return my_syscall3(__NR_pfm_getinfo_evtsets, fd, vec, n);
+	return SYSCALL3(__NR_pfm_getinfo_evtsets, fd, vec, n);
 }
 
 static long pfm_delete_evtsets(int fd, struct pfarg_setdesc *vec, int n)
 {
-	return my_syscall3(__NR_pfm_delete_evtsets, fd, vec, n);
+	return SYSCALL3(__NR_pfm_delete_evtsets, fd, vec, n);
 }
 
 static long pfm_unload(int fd)
 {
-	return my_syscall1(__NR_pfm_unload_context, fd);
+	return SYSCALL1(__NR_pfm_unload_context, fd);
 }
 
 static long pfm_open(void)
@@ -232,7 +237,7 @@ static void sets(void)
 	CHECK(!pfm_start(fd, &start));
 	touch(10);
 	while (!(pfm_info(fd, 7).set_flags & PFM_SETFL_OUT_ACTIVE) && tries--)
-		my_syscall0(__NR_sched_yield);
+		SYSCALL0(__NR_sched_yield);
 	CHECK(pfm_info(fd, 65535).set_runs == 1);
 	CHECK(!(pfm_info(fd, 65535).set_flags & PFM_SETFL_OUT_ACTIVE));
 	touch(3);
@@ -270,7 +275,7 @@ static void messages(void)
 	CHECK(!pfm_start(fd, NULL));
 	touch(10);
 	for (i = 0; i < 3; i++) {
-		CHECK(my_syscall3(__NR_read, fd, &msg, sizeof(msg) - 1) == -EINVAL);
+		CHECK(SYSCALL3(__NR_read, fd, &msg, sizeof(msg) - 1) == -EINVAL);
 		CHECK(read(fd, &msg, sizeof(msg)) == 64);
 		ovfl = &msg.pfm_ovfl_msg;
 		CHECK(msg.type == PFM_MSG_OVFL);
@@ -360,12 +365,12 @@ static void errors(void)
 	fd = pfm_open();
 	CHECK(fd >= 0);
 	for (i = 0; i < ARRAY_SIZE(calls); i++) {
-		CHECK(my_syscall3(calls[i], fd, NULL, -1) == -EINVAL);
-		CHECK(my_syscall3(calls[i], fd, NULL, INT_MAX) == -EINVAL);
-		CHECK(my_syscall3(calls[i], fd, NULL, 1) == -EFAULT);
-		CHECK(my_syscall3(calls[i], fd, bad, 1) == -EFAULT);
-		CHECK(my_syscall3(calls[i], fd, NULL, 0) == 0);
-		CHECK(my_syscall3(calls[i], -1, NULL, 1) == -EBADF);
+		CHECK(SYSCALL3(calls[i], fd, NULL, -1) == -EINVAL);
+		CHECK(SYSCALL3(calls[i], fd, NULL, INT_MAX) == -EINVAL);
+		CHECK(SYSCALL3(calls[i], fd, NULL, 1) == -EFAULT);
+		CHECK(SYSCALL3(calls[i], fd, bad, 1) == -EFAULT);
+		CHECK(SYSCALL3(calls[i], fd, NULL, 0) == 0);
+		CHECK(SYSCALL3(calls[i], -1, NULL, 1) == -EBADF);
 	}
 	CHECK(pfm_load(fd, bad) == -EFAULT);
 	CHECK(pfm_load(-1, NULL) == -EBADF);
@@ -461,7 +466,7 @@ static void refuse(void)
 
 static void child_stops_and_touches(void)
 {
-	my_syscall4(__NR_ptrace, 0 /* PTRACE_TRACEME */, 0, 0, 0);
+	SYSCALL4(__NR_ptrace, 0 /* PTRACE_TRACEME */, 0, 0, 0);
 	rehearse();
 	kill(getpid(), SIGSTOP);
 	touch(5);
@@ -475,7 +480,7 @@ static long cont(int pid)
 {
 	int status;
 
-	if (my_syscall4(__NR_ptrace, 7 /* PTRACE_CONT */, pid, 0, 0))
+	if (SYSCALL4(__NR_ptrace, 7 /* PTRACE_CONT */, pid, 0, 0))
 		return -1;
 	return waitpid(pid, &status, 0) == pid ? 0 : -1;
 }
@@ -515,7 +520,7 @@ static void attach(void)
 	pid = fork();
 	if (!pid) {
 		for (;;)
-			my_syscall0(__NR_sched_yield);
+			SYSCALL0(__NR_sched_yield);
 	}
 	CHECK(load_tid(fd, pid) == -ESRCH);
 	CHECK(!close(fd));
