@@ -421,6 +421,8 @@ TEST_F(tracepoint_wakeup, filter_of_a_woken_task_decides)
 	char filter[64];
 
 	ASSERT_LE(0, waker);
+	/* The sleeper may wake threads of the kernel before the filters are there. */
+	self->attr.disabled = 1;
 	none = trace_open(&self->attr, self->sleeper, self->cpu);
 	all = trace_open(&self->attr, self->sleeper, self->cpu);
 	ASSERT_LE(0, none);
@@ -428,6 +430,8 @@ TEST_F(tracepoint_wakeup, filter_of_a_woken_task_decides)
 	ASSERT_EQ(0, ioctl(none, PERF_EVENT_IOC_SET_FILTER, "pid == 0"));
 	snprintf(filter, sizeof(filter), "pid == %d", self->sleeper);
 	ASSERT_EQ(0, ioctl(all, PERF_EVENT_IOC_SET_FILTER, filter));
+	ASSERT_EQ(0, ioctl(none, PERF_EVENT_IOC_ENABLE, 0));
+	ASSERT_EQ(0, ioctl(all, PERF_EVENT_IOC_ENABLE, 0));
 	wake_sleeper(_metadata, self->awake, self->word, self->sleeper);
 	EXPECT_EQ(0, trace_count(none));
 	EXPECT_EQ(HITS, trace_count(all));
