@@ -89,6 +89,37 @@ static inline void run_windows(unsigned int nr, __u64 instructions)
 	run_outside(BETWEEN);
 }
 
+/* Records of a buffer, and where the samples among them lie */
+struct loop_records {
+	unsigned int samples, exact, inside, outside;
+	unsigned int throttled, unthrottled, lost;
+};
+
+/* Take all records of a buffer whose samples have PERF_SAMPLE_IP first. */
+static inline struct loop_records take_records(struct gate_ring *ring)
+{
+	struct {
+		struct perf_event_header header;
+		__u64 ip;
+	} record;
+	struct loop_records sum = {};
+
+	while (ring_next(ring, &record, sizeof(record))) {
+		sum.throttled += record.header.type == PERF_RECORD_THROTTLE;
+		sum.unthrottled += record.header.type == PERF_RECORD_UNTHROTTLE;
+		sum.lost += record.header.type == PERF_RECORD_LOST;
+		if (record.header.type != PERF_RECORD_SAMPLE)
+			continue;
+		sum.samples++;
+		sum.exact += !!(record.header.misc & PERF_RECORD_MISC_EXACT_IP);
+		sum.inside += record.ip >= (unsigned long)loop_inside &&
+			      record.ip < (unsigned long)loop_outside;
+		sum.outside += record.ip >= (unsigned long)loop_outside &&
+			       record.ip < (unsigned long)loop_outside_end;
+	}
+	return sum;
+}
+
 /*
  * Where there are several kinds of cores, the PMU of each has a file that names its CPUs, and
  * an event of the generic type may be one of another kind.

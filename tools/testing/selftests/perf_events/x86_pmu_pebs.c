@@ -127,50 +127,6 @@ static void close_target(FIXTURE_DATA(x86_pmu_pebs) * self)
 	self->target = -1;
 }
 
-struct pebs_sum {
-	unsigned int samples;
-	unsigned int exact;
-	unsigned int inside;
-	unsigned int outside;
-	unsigned int throttled;
-	unsigned int unthrottled;
-	unsigned int lost;
-};
-
-struct pebs_sample {
-	struct perf_event_header header;
-	__u64 ip;
-};
-
-static struct pebs_sum take_samples(struct gate_ring *ring)
-{
-	struct pebs_sample sample;
-	struct pebs_sum sum = {};
-
-	while (ring_next(ring, &sample, sizeof(sample))) {
-		switch (sample.header.type) {
-		case PERF_RECORD_SAMPLE:
-			sum.samples++;
-			sum.exact += !!(sample.header.misc & PERF_RECORD_MISC_EXACT_IP);
-			sum.inside += sample.ip >= (unsigned long)loop_inside &&
-				      sample.ip < (unsigned long)loop_outside;
-			sum.outside += sample.ip >= (unsigned long)loop_outside &&
-				       sample.ip < (unsigned long)loop_outside_end;
-			break;
-		case PERF_RECORD_THROTTLE:
-			sum.throttled++;
-			break;
-		case PERF_RECORD_UNTHROTTLE:
-			sum.unthrottled++;
-			break;
-		case PERF_RECORD_LOST:
-			sum.lost++;
-			break;
-		}
-	}
-	return sum;
-}
-
 /* @percent of the periods in @count, and one at either end */
 static void expect_samples(struct __test_metadata *const _metadata, __u64 count, __u64 period,
 			   unsigned int samples, unsigned int percent)
@@ -186,7 +142,7 @@ static void expect_samples(struct __test_metadata *const _metadata, __u64 count,
 TEST_F(x86_pmu_pebs, each_period_gives_a_sample)
 {
 	struct perf_event_attr attr;
-	struct pebs_sum sum;
+	struct loop_records sum;
 	int precise, wakeup;
 	__u64 period = period_of(self, 10007), count;
 
@@ -203,7 +159,7 @@ TEST_F(x86_pmu_pebs, each_period_gives_a_sample)
 			run_inside(2000000 + 2 * pmi_delay());
 			ASSERT_EQ(0, gate_ioctl(self->target, PERF_EVENT_IOC_DISABLE, 0));
 			count = gate_read_count(self->target);
-			sum = take_samples(&self->ring);
+			sum = take_records(&self->ring);
 			expect_samples(_metadata, count, period, sum.samples, 98);
 			EXPECT_EQ(0, sum.lost);
 			EXPECT_EQ(precise == 2 ? sum.samples : 0, sum.exact);
@@ -230,13 +186,13 @@ static void try_windows(struct __test_metadata *const _metadata,
 			__u64 instructions, __u64 period, unsigned int percent)
 {
 	struct gate_value value;
-	struct pebs_sum sum;
+	struct loop_records sum;
 
 	self->attr.sample_period = period;
 	open_target(_metadata, self);
 	run_windows(windows, instructions);
 	value = gate_read(self->target);
-	sum = take_samples(&self->ring);
+	sum = take_records(&self->ring);
 	EXPECT_EQ(windows, value.gate_count);
 	EXPECT_LE(windows * instructions, value.value);
 	expect_samples(_metadata, recorded(value.value, period, windows, instructions), period,
@@ -273,7 +229,7 @@ TEST_F(x86_pmu_pebs, overflow_of_another_event_starts_and_stops_it)
 	__u64 window = 20011, period = period_of(self, 997), count;
 	struct perf_event_attr attr = instructions_attr();
 	struct gate_ring ring;
-	struct pebs_sum sum;
+	struct loop_records sum;
 	int toggle, plain;
 
 	attr.sample_period = window;
@@ -291,7 +247,7 @@ TEST_F(x86_pmu_pebs, overflow_of_another_event_starts_and_stops_it)
 	ASSERT_EQ(0, gate_ioctl(toggle, PERF_EVENT_IOC_DISABLE, 0));
 	EXPECT_EQ(100, gate_read(self->target).gate_count);
 	count = gate_read_count(self->target);
-	sum = take_samples(&self->ring);
+	sum = take_records(&self->ring);
 	/* The interrupt of the last period of a window may come behind that of the toggle. */
 	expect_samples(_metadata, count, period, sum.samples, 96);
 	EXPECT_LT(300, sum.samples);
@@ -308,7 +264,7 @@ TEST_F(x86_pmu_pebs, overflow_of_another_event_starts_and_stops_it)
 	run_inside(1000000);
 	ASSERT_EQ(0, gate_ioctl(plain, PERF_EVENT_IOC_DISABLE, 0));
 	count = gate_read_count(plain);
-	sum = take_samples(&ring);
+	sum = take_records(&ring);
 	expect_samples(_metadata, count, period, sum.samples, 98);
 	EXPECT_EQ(0, sum.exact);
 	close(plain);
@@ -384,7 +340,7 @@ TEST_F(x86_pmu_pebs, reloaded_counter_is_refused)
 TEST_F(x86_pmu_pebs, opposite_gates_share_the_records)
 {
 	struct perf_event_attr attr = plain_attr(self, PERIOD * self->scale, 2);
-	struct pebs_sum inside, outside;
+	struct loop_records inside, outside;
 	struct gate_ring ring;
 	int other, i;
 	__u64 count;
@@ -405,8 +361,8 @@ TEST_F(x86_pmu_pebs, opposite_gates_share_the_records)
 		run_inside(1000);
 		window_close();
 	}
-	inside = take_samples(&self->ring);
-	outside = take_samples(&ring);
+	inside = take_records(&self->ring);
+	outside = take_records(&ring);
 	count = recorded(gate_read_count(self->target), self->attr.sample_period, 2000, 1000);
 	expect_samples(_metadata, count, self->attr.sample_period, inside.samples, 97);
 	expect_samples(_metadata, gate_read_count(other), attr.sample_period,
@@ -556,7 +512,7 @@ TEST_F(x86_pmu_pebs, record_closes_the_gate_of_another)
 {
 	struct perf_event_attr attr = self->attr;
 	struct gate_ring ring;
-	struct pebs_sum sum;
+	struct loop_records sum;
 	/* Long enough that neither is throttled */
 	__u64 period = period_of(self, 4001);
 	int other, i;
@@ -575,9 +531,9 @@ TEST_F(x86_pmu_pebs, record_closes_the_gate_of_another)
 		run_inside(8 * period / self->scale);
 		window_close();
 	}
-	sum = take_samples(&self->ring);
+	sum = take_records(&self->ring);
 	expect_samples(_metadata, gate_read_count(self->target), period, sum.samples, 98);
-	sum = take_samples(&ring);
+	sum = take_records(&ring);
 	EXPECT_EQ(500, gate_read(other).gate_count);
 	/* At most one period in each window */
 	EXPECT_GE(500, sum.samples);
@@ -587,7 +543,7 @@ TEST_F(x86_pmu_pebs, record_closes_the_gate_of_another)
 
 TEST_F(x86_pmu_pebs, limit_of_samples_counts_them)
 {
-	struct pebs_sum sum;
+	struct loop_records sum;
 	__u64 value;
 
 	self->attr.disabled = 1;
@@ -595,7 +551,7 @@ TEST_F(x86_pmu_pebs, limit_of_samples_counts_them)
 	run_windows(100, SHORT);
 	ASSERT_EQ(0, gate_ioctl(self->target, PERF_EVENT_IOC_REFRESH, 3));
 	run_windows(1000, SHORT);
-	sum = take_samples(&self->ring);
+	sum = take_records(&self->ring);
 	EXPECT_EQ(3, sum.samples);
 	value = gate_read_count(self->target);
 	EXPECT_LE(3 * self->attr.sample_period, value);
@@ -605,7 +561,7 @@ TEST_F(x86_pmu_pebs, limit_of_samples_counts_them)
 
 TEST_F(x86_pmu_pebs, throttled_event_goes_on_in_later_windows)
 {
-	struct pebs_sum sum;
+	struct loop_records sum;
 	int i;
 
 	self->attr.sample_period = period_of(self, PERIOD);
@@ -614,7 +570,7 @@ TEST_F(x86_pmu_pebs, throttled_event_goes_on_in_later_windows)
 	ASSERT_TRUE(write_text(SAMPLE_RATE, "2000"));
 	for (i = 0; i < 200; i++)
 		run_windows(1, 100000);
-	sum = take_samples(&self->ring);
+	sum = take_records(&self->ring);
 	EXPECT_LT(0, sum.throttled);
 	EXPECT_LT(0, sum.unthrottled);
 	EXPECT_EQ(0, sum.outside);
@@ -622,10 +578,10 @@ TEST_F(x86_pmu_pebs, throttled_event_goes_on_in_later_windows)
 	/* The next tick ends the throttling. */
 	sleep_for_certain();
 	run_windows(1, 1000000);
-	take_samples(&self->ring);
+	take_records(&self->ring);
 	gate_ioctl(self->target, PERF_EVENT_IOC_RESET, 0);
 	run_windows(1000, 1000);
-	sum = take_samples(&self->ring);
+	sum = take_records(&self->ring);
 	expect_samples(_metadata, gate_read_count(self->target), self->attr.sample_period,
 		       sum.samples, 95);
 }
@@ -667,13 +623,13 @@ TEST_F(x86_pmu_pebs, callchain_is_that_of_user_mode)
 
 TEST_F(x86_pmu_pebs, frequency_gives_samples_of_windows)
 {
-	struct pebs_sum sum;
+	struct loop_records sum;
 
 	self->attr.freq = 1;
 	self->attr.sample_freq = 20000;
 	open_target(_metadata, self);
 	run_windows(400, 100000);
-	sum = take_samples(&self->ring);
+	sum = take_records(&self->ring);
 	EXPECT_LT(50, sum.samples);
 	EXPECT_EQ(sum.samples, sum.exact);
 	EXPECT_EQ(0, sum.outside);
@@ -684,7 +640,7 @@ TEST_F(x86_pmu_pebs, task_switches_in_windows)
 {
 	__u64 period = period_of(self, PERIOD);
 	struct gate_value value;
-	struct pebs_sum sum;
+	struct loop_records sum;
 	int i;
 
 	self->attr.sample_period = period;
@@ -699,7 +655,7 @@ TEST_F(x86_pmu_pebs, task_switches_in_windows)
 		usleep(10);
 	}
 	value = gate_read(self->target);
-	sum = take_samples(&self->ring);
+	sum = take_records(&self->ring);
 	EXPECT_EQ(400, value.gate_count);
 	expect_samples(_metadata, value.value, period, sum.samples, pmi_delay() < 100 ? 97 : 90);
 	EXPECT_EQ(0, sum.outside);
