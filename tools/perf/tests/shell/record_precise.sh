@@ -34,9 +34,23 @@ precision()
 	echo "${level:-0}"
 }
 
-perf record -q -o "$tmp/data" --inside brstack -- $work >"$tmp/err" 2>&1
+# Records of older processors have no gates, and perf says that it costs precision then.
+costs=no
+if [ "$max" -gt 0 ] && ! perf record -q -o "$tmp/data" -e cycles:upp --inside brstack -- $work \
+	>"$tmp/err" 2>&1; then
+	grep -q "cycles:uppH* cannot have a gate" "$tmp/err"
+	gate_say "a precise event is refused for its gate" $? "$(cat "$tmp/err")"
+	costs=yes max=0 precise_cycles=0
+fi
+perf record -o "$tmp/data" --inside brstack -- $work >"$tmp/err" 2>&1
 gate_say "the default event has a gate" $? "$(cat "$tmp/err")"
 gate_is "the default event is as precise as the PMU can be" "$(precision)" "$precise_cycles"
+grep -q "has a gate, so it is less precise" "$tmp/err" && told=yes || told=no
+gate_is "perf tells if the gate costs precision" "$told" "$costs"
+if [ $costs = yes ]; then
+	refuses "addresses of an event that is not precise" "which cannot have gates" \
+		perf record -d -o "$tmp/data" --inside brstack -- $work
+fi
 
 # A period of instructions, so samples can be counted
 perf stat -x, -o "$tmp/counts" -e instructions:u --inside brstack -- $work
@@ -54,6 +68,15 @@ outside=$(grep -cvE "^brstack(_bench|_foo|_bar)?\$" "$tmp/symbols")
 # Without a record, a sample whose interrupt is late has the address of where the window ends.
 [ "$outside" -le $((max ? 0 : 1)) ]
 gate_say "no sample is of outside" $? "$outside are"
+
+# perf has events of memory accesses for PMUs that have them.
+if [ $costs = no ] && perf mem record -o "$tmp/data" -- true >"$tmp/err" 2>&1; then
+	perf mem record -o "$tmp/data" --inside brstack -- $work >"$tmp/err" 2>&1
+	gate_say "perf mem record takes windows" $? "$(cat "$tmp/err")"
+	perf mem report -i "$tmp/data" --stdio >"$tmp/report" 2>&1
+	grep -q "brstack_bar" "$tmp/report"
+	gate_say "perf mem report shows them" $? "$(cat "$tmp/report")"
+fi
 
 if [ "$max" -lt 3 ]; then
 	refuses "more precision than the PMU has" "instructions:upppH* cannot have a gate" \

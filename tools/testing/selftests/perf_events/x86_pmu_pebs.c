@@ -4,8 +4,9 @@
  *
  * The PMU writes a record when a period of a precise event is over, and its interrupt
  * comes a while later. Each record must go by the gate as it was when the record was made.
- * The tests run on an emulated PMU, which says with QEMU_PMU_PEBS=1 that it has PEBS and
- * with QEMU_PMU_PMI_DELAY how late its interrupts are, and on processors of Intel.
+ * The tests run on an emulated PMU, which says with QEMU_PMU_PEBS=1 that it has PEBS, with
+ * QEMU_PMU_PEBS_BASIC=1 that its records have no registers, and with QEMU_PMU_PMI_DELAY how
+ * late its interrupts are, and on processors of Intel.
  */
 #define _GNU_SOURCE
 
@@ -98,6 +99,12 @@ FIXTURE_SETUP(x86_pmu_pebs)
 			       strerror(errno));
 		}
 		SKIP(return, "no precise events: %s", strerror(errno));
+	}
+	close(self->target);
+	self->target = gate_open(&self->attr, 0, -1);
+	if (self->target < 0 && errno == EOPNOTSUPP) {
+		ASSERT_EQ(0, pmu_number("QEMU_PMU_PEBS"));
+		SKIP(return, "records without registers, and so no gates");
 	}
 	close(self->target);
 	self->target = -1;
@@ -334,6 +341,36 @@ TEST_F(x86_pmu_pebs, reloaded_counter_is_refused)
 	ASSERT_LE(0, target);
 	EXPECT_EQ(0, set_starter(self->triggers.starter, target));
 	close(target);
+}
+
+/* The registers of a record would be those of where the gate moves. */
+TEST(records_without_registers_have_no_gate)
+{
+	struct perf_event_attr attr = gate_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
+	int faults, precise;
+
+	attr.exclude_kernel = 1;
+	attr.sample_period = PERIOD;
+	attr.sample_type = PERF_SAMPLE_IP;
+	attr.precise_ip = 2;
+	attr.wakeup_events = 1;
+	precise = gate_open(&attr, 0, -1);
+	if (precise < 0 || !pmu_number("QEMU_PMU_PEBS_BASIC")) {
+		ASSERT_EQ(0, pmu_number("QEMU_PMU_PEBS_BASIC"));
+		close(precise);
+		SKIP(return, "no precise events whose records have no registers");
+	}
+	faults = gate_open_self(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
+	ASSERT_LE(0, faults);
+	EXPECT_EQ(-EOPNOTSUPP, set_starter(faults, precise));
+	EXPECT_EQ(-EOPNOTSUPP, set_stopper(faults, precise));
+	/* It may open the gates of others. */
+	EXPECT_EQ(0, set_starter(precise, faults));
+	close(precise);
+	gate_attr_set_bit(&attr, GATE_BIT_START_PAUSED);
+	EXPECT_EQ(-1, gate_open(&attr, 0, -1));
+	EXPECT_EQ(EOPNOTSUPP, errno);
+	close(faults);
 }
 
 /* Each record belongs to one of two events, and those of one are longer. */
