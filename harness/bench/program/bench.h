@@ -173,6 +173,7 @@ struct cost measure_getppid(void);
 /* bpf.c */
 void bpf_edges(const char *class, bool hardware);
 struct cost bpf_function(const struct op *op, struct cost base, int entry, int ret);
+struct cost bpf_window(struct cost base);
 
 /* The sections, one file each. */
 void bench_calls(void);

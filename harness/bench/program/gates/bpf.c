@@ -14,7 +14,10 @@
 #include <sys/resource.h>
 
 #define ENTER_GETPPID	"syscalls/sys_enter_getppid"
+#define EXIT_GETPPID	"syscalls/sys_exit_getppid"
 #define COUNTERS	4
+/* One for each power of two */
+#define BUCKETS		64
 
 #define INSN(op, dst, src, offset, value) \
 	((struct bpf_insn) { .code = (op), .dst_reg = (dst), .src_reg = (src), \
@@ -24,9 +27,11 @@
 #define MOV_IMM(dst, value)	INSN(BPF_ALU64 | BPF_MOV | BPF_K, dst, 0, 0, value)
 #define ADD(dst, src)		INSN(BPF_ALU64 | BPF_ADD | BPF_X, dst, src, 0, 0)
 #define ADD_IMM(dst, value)	INSN(BPF_ALU64 | BPF_ADD | BPF_K, dst, 0, 0, value)
+#define SHIFT_RIGHT(dst, bits)	INSN(BPF_ALU64 | BPF_RSH | BPF_K, dst, 0, 0, bits)
 #define SUB(dst, src)		INSN(BPF_ALU64 | BPF_SUB | BPF_X, dst, src, 0, 0)
 #define LOAD(dst, base, offset)	INSN(BPF_LDX | BPF_MEM | BPF_DW, dst, base, offset, 0)
 #define STORE(base, offset, src) INSN(BPF_STX | BPF_MEM | BPF_DW, base, src, offset, 0)
+#define STORE32(base, offset, src) INSN(BPF_STX | BPF_MEM | BPF_W, base, src, offset, 0)
 #define STORE_IMM32(base, offset, value) \
 	INSN(BPF_ST | BPF_MEM | BPF_W, base, 0, offset, value)
 #define CALL(function)		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, function)
@@ -51,6 +56,7 @@ static struct {
 	int counters;
 	int windows;
 	int tasks;
+	int histogram;
 } maps;
 
 struct program {
@@ -119,6 +125,28 @@ static void emit_edge(struct program *program, int window, bool stop)
 	emit(program, STORE(window, offsetof(struct window, total), BPF_REG_2));
 }
 
+/* Adds the window in r1 to the histogram. */
+static void emit_histogram(struct program *program)
+{
+	int bits, is_less, no_bucket;
+
+	emit(program, MOV_IMM(BPF_REG_2, 0));
+	for (bits = BUCKETS / 2; bits; bits /= 2) {
+		emit(program, MOV(BPF_REG_3, BPF_REG_1));
+		emit(program, SHIFT_RIGHT(BPF_REG_3, bits));
+		is_less = emit(program, IF_ZERO(BPF_REG_3));
+		emit(program, MOV(BPF_REG_1, BPF_REG_3));
+		emit(program, ADD_IMM(BPF_REG_2, bits));
+		land(program, is_less);
+	}
+	emit(program, STORE32(BPF_REG_10, STACK_INDEX, BPF_REG_2));
+	no_bucket = emit_lookup(program, maps.histogram, STACK_INDEX);
+	emit(program, LOAD(BPF_REG_1, BPF_REG_0, 0));
+	emit(program, ADD_IMM(BPF_REG_1, 1));
+	emit(program, STORE(BPF_REG_0, 0, BPF_REG_1));
+	land(program, no_bucket);
+}
+
 static int bpf(int command, union bpf_attr *attr)
 {
 	return syscall(SYS_bpf, command, attr, sizeof(*attr));
@@ -168,7 +196,7 @@ static int load_edge(int type, bool stop, int counters)
  * A program at a tracepoint runs for every task, also when the event that it
  * is attached to belongs to one; so a tool for one task looks the task up.
  */
-static int load_task_stop(int type)
+static int load_task_edge(int type, bool stop, bool histogram)
 {
 	struct program program = {};
 	int no_task, no_value;
@@ -178,7 +206,9 @@ static int load_task_stop(int type)
 	no_task = emit_lookup(&program, maps.tasks, STACK_TASK);
 	emit(&program, MOV(BPF_REG_6, BPF_REG_0));
 	no_value = emit_read(&program, 0);
-	emit_edge(&program, BPF_REG_6, true);
+	emit_edge(&program, BPF_REG_6, stop);
+	if (histogram)
+		emit_histogram(&program);
 	land(&program, no_task);
 	land(&program, no_value);
 	emit_return(&program);
@@ -237,7 +267,8 @@ static bool maps_create(void)
 				  COUNTERS);
 	maps.tasks = map_create(BPF_MAP_TYPE_HASH, sizeof(task), sizeof(struct window),
 				1024);
-	if (maps.counters < 0 || maps.windows < 0 || maps.tasks < 0)
+	maps.histogram = map_create(BPF_MAP_TYPE_ARRAY, sizeof(int), sizeof(__u64), BUCKETS);
+	if (maps.counters < 0 || maps.windows < 0 || maps.tasks < 0 || maps.histogram < 0)
 		return false;
 	map_set(maps.tasks, &task, &window);
 	return true;
@@ -248,6 +279,7 @@ static void maps_close(void)
 	close(maps.counters);
 	close(maps.windows);
 	close(maps.tasks);
+	close(maps.histogram);
 }
 
 /* Takes ownership of @program. */
@@ -308,7 +340,7 @@ static void edges(const char *class, struct cost base, bool hardware)
 		map_set(maps.counters, &i, &group.fd[i]);
 	at_tracepoint(class, base, load_edge(type, false, 1), "start edge", counters);
 	at_tracepoint(class, base, load_edge(type, true, 1), "stop edge", counters);
-	at_tracepoint(class, base, load_task_stop(type), "stop edge of one task", counters);
+	at_tracepoint(class, base, load_task_edge(type, true, false), "stop edge of one task", counters);
 	at_tracepoint(class, base, load_edge(type, true, COUNTERS),
 		      "stop edge of 4 counters", counters);
 	at_raw_tracepoint(class, base, load_edge(BPF_PROG_TYPE_RAW_TRACEPOINT, true, 1),
@@ -350,6 +382,62 @@ struct cost bpf_function(const struct op *op, struct cost base, int entry, int r
 	}
 	close(start);
 	close(stop);
+	maps_close();
+	return cost;
+}
+
+/* Each measured call had a window. */
+static void must_have_windows(void)
+{
+	__u64 bucket, windows = 0;
+	int i;
+
+	for (i = 0; i < BUCKETS; i++) {
+		map_get(maps.histogram, &i, &bucket);
+		windows += bucket;
+	}
+	if (windows < 1000)
+		report_wrong("BPF counted %llu windows", windows);
+}
+
+/**
+ * bpf_window - measure a window of one task whose count goes to a histogram
+ * @base:	what getppid(2) costs without programs at its entry and exit
+ *
+ * Return: the cost of a window.
+ */
+struct cost bpf_window(struct cost base)
+{
+	static const char * const tracepoints[] = { ENTER_GETPPID, EXIT_GETPPID };
+	const struct op op = { .run = getppid_run };
+	int i, first = 0, program[2], fd[2];
+	struct cost cost = {};
+	struct group group;
+	bool attached = true;
+
+	if (!maps_create())
+		return cost;
+	if (group_open(&group, COUNTERS, false, 0, false)) {
+		map_set(maps.counters, &first, &group.fd[0]);
+		for (i = 0; i < 2; i++) {
+			program[i] = load_task_edge(BPF_PROG_TYPE_TRACEPOINT, i, i);
+			fd[i] = perf_count(PERF_TYPE_TRACEPOINT, tracepoint_id(tracepoints[i]),
+					   -1, 0, false);
+			attached = attached && !ioctl(fd[i], PERF_EVENT_IOC_SET_BPF, program[i]);
+		}
+		if (attached) {
+			cost = minus(measure(&op), base);
+			report("ref", cost, "BPF at tracepoints: a window of one task in a histogram");
+			must_have_windows();
+		} else {
+			report_wrong("BPF at both edges: %s", strerror(errno));
+		}
+		for (i = 0; i < 2; i++) {
+			close(fd[i]);
+			close(program[i]);
+		}
+		group_close(&group);
+	}
 	maps_close();
 	return cost;
 }

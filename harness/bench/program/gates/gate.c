@@ -184,13 +184,12 @@ struct windows {
 #define WINDOWS_COUNT		0
 #define WINDOWS_WALL		2
 
-static int measure_windows(struct cost base, enum kind kind, const struct windows *windows,
-			   struct cost *cost)
+static int measure_windows(struct cost base, const struct windows *windows, struct cost *cost)
 {
 	const struct op op = { .run = getppid_run };
 	struct perf_event_mmap_page *ring;
 	struct gate gate;
-	int error = gate_open(&gate, true, kind, 1);
+	int error = gate_open(&gate, true, PAGE_FAULTS, 1);
 
 	if (error)
 		return error;
@@ -233,9 +232,9 @@ static void windows_edges(struct cost base)
 		}, none = { .size = sizeof(none) };
 
 		/* The buffer of the event has its price without windows, too. */
-		error = measure_windows(base, PAGE_FAULTS, &none, &plain);
+		error = measure_windows(base, &none, &plain);
 		if (!error)
-			error = measure_windows(base, PAGE_FAULTS, &windows, &cost);
+			error = measure_windows(base, &windows, &cost);
 		if (error)
 			report_absent(rows[i].limit ? "G10" : "ref", error,
 				      "added to a gate edge: %s", rows[i].name);
@@ -246,6 +245,31 @@ static void windows_edges(struct cost base)
 			report("ref", minus(cost, plain),
 			       "added to a gate edge: %s", rows[i].name);
 	}
+}
+
+/* G10: a window whose count goes to a histogram, at half of what BPF programs take */
+static void window_in_histogram(struct cost base)
+{
+	const struct windows windows = {
+		.size = sizeof(windows), .flags = WINDOWS_HISTOGRAM, .measure = WINDOWS_COUNT,
+	};
+	const struct op op = { .run = getppid_run };
+	const char *operation = "a window of one task in a histogram";
+	struct cost bpf = bpf_window(base);
+	struct gate gate;
+	int error = gate_open(&gate, false, PAGE_FAULTS, 1);
+
+	if (!error && ioctl(gate.target[0], IOC_SET_WINDOWS, &windows)) {
+		error = errno;
+		gate_close(&gate);
+	}
+	if (error) {
+		report_absent("G10", error, "%s", operation);
+		return;
+	}
+	report_limit("G10", minus(measure(&op), base), bpf.insn / 2, "%s", operation);
+	check_windows(&gate);
+	gate_close(&gate);
 }
 
 /* The targets of one trigger, up to as many as it may have. */
@@ -427,6 +451,7 @@ void bench_gate(void)
 	report("ref", counting, "tracepoint event without a gate: count");
 	edges(base, PAGE_FAULTS);
 	windows_edges(base);
+	window_in_histogram(base);
 	growth(base);
 	edges(base, TASK_CLOCK);
 	if (ARCH_HARDWARE)
