@@ -303,6 +303,13 @@ TEST_F(count, each_switch_to_a_task_counts)
 	EXPECT_LT(0, count);
 }
 
+/* Let the uncore PMU count, which is on one of the CPUs. */
+static void tick_uncore(__u64 events)
+{
+	for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); cpu++)
+		sim_tick_pmu("pmusim_unc", cpu, 0, events);
+}
+
 TEST_F(count, an_uncore_event_is_of_a_cpu)
 {
 	struct perf_event_attr attr = sim_attr("pmusim_unc", 0);
@@ -313,8 +320,7 @@ TEST_F(count, an_uncore_event_is_of_a_cpu)
 	fd = sim_open(&attr, -1, 0, -1);
 	ASSERT_LE(0, fd);
 	/* The event is on the CPU of the PMU, for any given CPU. */
-	for (unsigned int cpu = 0; cpu < 8; cpu++)
-		sim_tick_pmu("pmusim_unc", cpu, 0, 123);
+	tick_uncore(123);
 	EXPECT_EQ(123, sim_count(fd));
 	attr.sample_period = 100;
 	EXPECT_EQ(-EOPNOTSUPP, sim_open(&attr, -1, 0, -1));
@@ -464,9 +470,7 @@ TEST_F(count, a_tick_of_endless_overflows_can_be_killed)
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		/* One of the CPUs has the PMU. */
-		for (unsigned int cpu = 0; cpu < 8; cpu++)
-			sim_tick_pmu("pmusim_unc", cpu, 0, -1ULL);
+		tick_uncore(-1ULL);
 		_exit(1);
 	}
 	usleep(100000);
