@@ -652,6 +652,11 @@ static int gates__link_all(struct gates *gates, struct gate_trigger **triggers, 
 
 	for (i = 0; i < nr; i++) {
 		err = trigger__link(gates, triggers[i], ioc, evsel, target);
+		/* The kernel did not know that an event without a starter would have a gate. */
+		if (err == -EOPNOTSUPP && evsel->precise_max && evsel->core.attr.precise_ip) {
+			evsel->core.attr.precise_ip = 0;
+			return -EAGAIN;
+		}
 		if (err)
 			return gates->may_retry && err == -EINVAL ? -EAGAIN :
 			       gate__strerror(triggers[i], evsel, target, err);

@@ -34,7 +34,7 @@ precision()
 	echo "${level:-0}"
 }
 
-# Records of older processors have no gates, and perf says that it costs precision then.
+# Records without the baseline of Ice Lake have no gates, and perf says what that costs.
 costs=no
 if [ "$max" -gt 0 ] && ! perf record -q -o "$tmp/data" -e cycles:upp --inside brstack -- $work \
 	>"$tmp/err" 2>&1; then
@@ -42,6 +42,9 @@ if [ "$max" -gt 0 ] && ! perf record -q -o "$tmp/data" -e cycles:upp --inside br
 	gate_say "a precise event is refused for its gate" $? "$(cat "$tmp/err")"
 	costs=yes max=0 precise_cycles=0
 fi
+# Emulators say what they have.
+[ -z "${QEMU_PMU_PEBS:-}" ] || gate_is "precise events have gates" "$costs" no
+[ -z "${QEMU_PMU_PEBS_BASIC:-}" ] || gate_is "records without the baseline have none" "$costs" yes
 perf record -o "$tmp/data" --inside brstack -- $work >"$tmp/err" 2>&1
 gate_say "the default event has a gate" $? "$(cat "$tmp/err")"
 gate_is "the default event is as precise as the PMU can be" "$(precision)" "$precise_cycles"
@@ -69,8 +72,16 @@ outside=$(grep -cvE "^brstack(_bench|_foo|_bar)?\$" "$tmp/symbols")
 [ "$outside" -le $((max ? 0 : 1)) ]
 gate_say "no sample is of outside" $? "$outside are"
 
+# A gate that is open at first
+perf record -q -o "$tmp/data" --gate-off page-faults -- $work >"$tmp/err" 2>&1
+gate_say "the default event has a stopper alone" $? "$(cat "$tmp/err")"
+perf record -q -o "$tmp/data" -c 100003 -e instructions:uP --gate-off page-faults -- $work \
+	>"$tmp/err" 2>&1
+gate_say "a period has a stopper alone" $? "$(cat "$tmp/err")"
+
 # perf has events of memory accesses for PMUs that have them.
-if [ $costs = no ] && perf mem record -o "$tmp/data" -- true >"$tmp/err" 2>&1; then
+if [ -n "${QEMU_PMU_IBS:-}" ] ||
+   { [ $costs = no ] && perf mem record -o "$tmp/data" -- true >"$tmp/err" 2>&1; }; then
 	perf mem record -o "$tmp/data" --inside brstack -- $work >"$tmp/err" 2>&1
 	gate_say "perf mem record takes windows" $? "$(cat "$tmp/err")"
 	perf mem report -i "$tmp/data" --stdio >"$tmp/report" 2>&1

@@ -49,8 +49,8 @@ FIXTURE_VARIANT_ADD(x86_pmu_ibs, operations) { .config = CNT_CTL };
 FIXTURE_VARIANT_ADD(x86_pmu_ibs, cycles) { };
 
 /*
- * How often the kernel has got an NMI that no handler wanted, since the end of
- * @log was read. It tells of few if there are many.
+ * How often the kernel told of an NMI that no handler wanted, since @log was last
+ * read. It limits how often it tells.
  */
 static unsigned int nr_unknown_nmis(int log)
 {
@@ -288,7 +288,7 @@ TEST_F(x86_pmu_ibs, overflow_of_a_counter_opens_and_closes)
 	close(toggle);
 }
 
-/* Many of the windows end before an interrupt, or begin. */
+/* Interrupts come when a window has ended, and in the next one. The teardown judges them. */
 TEST_F(x86_pmu_ibs, late_interrupts_are_not_unknown)
 {
 	struct loop_records sum;

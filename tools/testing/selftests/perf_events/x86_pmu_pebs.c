@@ -5,7 +5,7 @@
  * The PMU writes a record when a period of a precise event is over, and its interrupt
  * comes a while later. Each record must go by the gate as it was when the record was made.
  * The tests run on an emulated PMU, which says with QEMU_PMU_PEBS=1 that it has PEBS, with
- * QEMU_PMU_PEBS_BASIC=1 that its records have no registers, and with QEMU_PMU_PMI_DELAY how
+ * QEMU_PMU_PEBS_BASIC=1 that its records lack the baseline, and with QEMU_PMU_PMI_DELAY how
  * late its interrupts are, and on processors of Intel.
  */
 #define _GNU_SOURCE
@@ -104,7 +104,7 @@ FIXTURE_SETUP(x86_pmu_pebs)
 	self->target = gate_open(&self->attr, 0, -1);
 	if (self->target < 0 && errno == EOPNOTSUPP) {
 		ASSERT_EQ(0, pmu_number("QEMU_PMU_PEBS"));
-		SKIP(return, "records without registers, and so no gates");
+		SKIP(return, "records without the baseline of Ice Lake, and so no gates");
 	}
 	close(self->target);
 	self->target = -1;
@@ -343,8 +343,8 @@ TEST_F(x86_pmu_pebs, reloaded_counter_is_refused)
 	close(target);
 }
 
-/* The registers of a record would be those of where the gate moves. */
-TEST(records_without_registers_have_no_gate)
+/* The kernel takes only records of Ice Lake on, which have what a sample needs. */
+TEST(records_without_the_baseline_have_no_gate)
 {
 	struct perf_event_attr attr = gate_attr(PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS);
 	int faults, precise;
@@ -358,7 +358,7 @@ TEST(records_without_registers_have_no_gate)
 	if (precise < 0 || !pmu_number("QEMU_PMU_PEBS_BASIC")) {
 		ASSERT_EQ(0, pmu_number("QEMU_PMU_PEBS_BASIC"));
 		close(precise);
-		SKIP(return, "no precise events whose records have no registers");
+		SKIP(return, "no precise events whose records lack the baseline");
 	}
 	faults = gate_open_self(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS);
 	ASSERT_LE(0, faults);
