@@ -20,6 +20,7 @@
  */
 
 #include <kunit/static_stub.h>
+#include <linux/moduleparam.h>
 #include <linux/mutex.h>
 #include <linux/perf_event.h>
 #include <linux/slab.h>
@@ -31,6 +32,13 @@
 DEFINE_STATIC_KEY_DEFERRED_FALSE(perf_gate_key, HZ);
 
 static DEFINE_MUTEX(perf_gate_key_mutex);
+
+/*
+ * Whether a PMU stops its sampling events while their gates are closed, if it can. It
+ * stops those that have records in any case, whose counters begin anew at each record.
+ */
+static bool perf_gate_stops_pmus __ro_after_init = true;
+core_param(perf_gate_stop, perf_gate_stops_pmus, bool, 0444);
 
 /**
  * perf_gate_get_key() - Turn the hooks of gates on
@@ -107,7 +115,8 @@ bool perf_gate_can_stop(struct perf_event *event)
 	return has_aux(event) ||
 	       (is_sampling_event(event) &&
 		(perf_event_is_swevent(event) ||
-		 event->pmu->capabilities & PERF_PMU_CAP_GATE_STOP));
+		 ((perf_gate_stops_pmus || event->event_caps & PERF_EV_CAP_RECORDS) &&
+		  event->pmu->capabilities & PERF_PMU_CAP_GATE_STOP)));
 }
 
 /**

@@ -373,6 +373,17 @@ static inline int pin_to_cpu(int cpu)
 	return sched_setaffinity(0, sizeof(set), &set);
 }
 
+/* Whether sampling events of a PMU run on while their gates are closed, by perf_gate_stop=0 */
+static inline bool pmu_events_run_on(void)
+{
+	FILE *file = fopen("/sys/module/kernel/parameters/perf_gate_stop", "r");
+	bool run_on = file && fgetc(file) == 'N';
+
+	if (file)
+		fclose(file);
+	return run_on;
+}
+
 /* Get the n-th CPU, from 0, that this task may run on, or -1. */
 static inline int nth_cpu(int n)
 {
